@@ -1,0 +1,204 @@
+"""The program: relations and connectors of a pipeline at one revision. It holds, and parses nothing."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+from sqlmig.errors import Location
+
+
+class RelationKind(str, Enum):
+    """What a relation is; the words of the SQL statement that creates it."""
+
+    TABLE = "table"
+    VIEW = "view"
+    MATERIALIZED_VIEW = "materialized view"
+    STREAMING_TABLE = "streaming table"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Args:
+        name: as written, without quotes; compared without regard to letter case.
+        type: Spark's type, canonical (`decimal(5,2)`, `array<struct<a:int>>`), lower case.
+        nullable: False after NOT NULL, and for a primary key's columns.
+        comment: text of COMMENT, or None.
+        default: SQL text of DEFAULT, or None.
+    """
+
+    name: str
+    type: str
+    nullable: bool = True
+    comment: str | None = None
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """An input table: kept in Delta, fed by sources and by INSERT; with a key, later rows replace."""
+
+    name: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+    comment: str | None = None
+    location: Location | None = field(default=None, compare=False)
+
+    kind = RelationKind.TABLE
+    is_stored = True
+
+
+@dataclass(frozen=True)
+class View:
+    """A relation that a query defines: a view, a materialized view or a streaming table.
+
+    Args:
+        name: lower case, without quotes.
+        kind: VIEW, MATERIALIZED_VIEW or STREAMING_TABLE.
+        query: the user's text from the first to the last character of the query, unchanged.
+        reads: names of relations of the program that the query reads directly, lower case.
+        canonical: the canonical token text of the query, stars expanded; equal text, equal meaning.
+        volatile: the query may give other rows over the same input (`rand()`, `current_date()`).
+        columns: output names given in parentheses after the view's name, or ().
+        output: names of the output columns where they are known without Spark, else None.
+        query_location: where `query` begins in the user's file.
+    """
+
+    name: str
+    kind: RelationKind
+    query: str
+    reads: frozenset[str]
+    canonical: str
+    volatile: bool = False
+    columns: tuple[str, ...] = ()
+    comment: str | None = None
+    output: tuple[str, ...] | None = None
+    location: Location | None = field(default=None, compare=False)
+    query_location: Location | None = field(default=None, compare=False)
+
+    @property
+    def is_stored(self) -> bool:
+        """True for what has a Delta table of its own."""
+        return self.kind is not RelationKind.VIEW
+
+
+Relation = Table | View
+
+
+@dataclass(frozen=True)
+class Source:
+    """An input connector: any Spark streaming source that feeds a table.
+
+    `options` keeps the user's text: `${name}` and `${env:NAME}` are resolved when it is opened.
+    """
+
+    name: str
+    table: str
+    format: str
+    options: tuple[tuple[str, str], ...]
+    location: Location | None = field(default=None, compare=False)
+
+    @property
+    def connector(self) -> str:
+        """`<relation>.<connector>`, the name in a program diff."""
+        return f"{self.table}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Sink:
+    """An output connector: the contents of a relation and then its changes."""
+
+    name: str
+    relation: str
+    format: str
+    options: tuple[tuple[str, str], ...]
+    location: Location | None = field(default=None, compare=False)
+
+    @property
+    def connector(self) -> str:
+        """`<relation>.<connector>`, the name in a program diff."""
+        return f"{self.relation}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Program:
+    """All statements of a pipeline at one revision, checked: every name read is created here.
+
+    Args:
+        files: path -> text, as the user wrote them, sorted by path.
+        relations: name -> relation, sorted by name.
+        sources: connector name -> source, sorted.
+        sinks: connector name -> sink, sorted.
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    relations: Mapping[str, Relation] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
+
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        """The input tables, by name."""
+        return {n: r for n, r in self.relations.items() if isinstance(r, Table)}
+
+    @cached_property
+    def views(self) -> Mapping[str, View]:
+        """Everything that a query defines, by name."""
+        return {n: r for n, r in self.relations.items() if isinstance(r, View)}
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """All relation names, inputs before readers; among equals, by name."""
+        remaining = {n: set(self.reads(n)) for n in self.relations}
+        done: list[str] = []
+        readers: dict[str, list[str]] = {n: [] for n in self.relations}
+        for name, inputs in remaining.items():
+            for read in inputs:
+                readers[read].append(name)
+        ready = [n for n, inputs in remaining.items() if not inputs]
+        heapq.heapify(ready)
+        while ready:
+            name = heapq.heappop(ready)
+            done.append(name)
+            for reader in readers[name]:
+                remaining[reader].discard(name)
+                if not remaining[reader]:
+                    heapq.heappush(ready, reader)
+        return tuple(done)
+
+    def reads(self, name: str) -> frozenset[str]:
+        """Names of the relations that `name` reads directly; nothing for a table."""
+        relation = self.relations[name]
+        return relation.reads if isinstance(relation, View) else frozenset()
+
+    def stored_reads(self, name: str) -> frozenset[str]:
+        """Names of the stored relations that `name` reads, looking through logical views."""
+        found: set[str] = set()
+        pending = list(self.reads(name))
+        seen: set[str] = set()
+        while pending:
+            read = pending.pop()
+            if read in seen:
+                continue
+            seen.add(read)
+            if self.relations[read].is_stored:
+                found.add(read)
+            else:
+                pending.extend(self.reads(read))
+        return frozenset(found)
+
+    def downstream(self, names: frozenset[str]) -> frozenset[str]:
+        """Every relation that reads one of `names`, directly or through others; not `names` itself."""
+        found: set[str] = set()
+        for name in self.order:
+            if self.reads(name) & (names | found):
+                found.add(name)
+        return frozenset(found - names)
+
+
+EMPTY_PROGRAM = Program()
