@@ -1,0 +1,72 @@
+# `make example` and `make test` do all their own set-up: they need Git, Python >= 3.10 and Java 17 or 21.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# The first Python >= 3.10 with venv; PYTHON=... chooses another.
+CANDIDATES := $(PYTHON) python3 python3.13 python3.12 python3.11 python3.10 python
+FIND_PYTHON = for name in $(CANDIDATES); do \
+	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
+	&& { command -v "$$name"; break; }; done
+
+.PHONY: help example test test-fast lint format bench docs dist clean java
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
+		printf 'make %-10s %s\n' "$$name" "$$what"; done
+
+example: java $(INSTALLED) ## run the worked example on local Spark and Delta
+	@$(BIN)/python example_project/walkthrough.py
+
+test: java $(INSTALLED) ## lint, types, layout and all tests, the slow ones included
+	@$(MAKE) lint
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: $(INSTALLED) ## the tests that start neither Spark nor other processes
+	@$(BIN)/python -m pytest -m "not spark and not slow" $(PYTEST_ARGS)
+
+lint: $(INSTALLED) ## ruff, mypy --strict, import-linter
+	@echo "ruff"; $(BIN)/ruff check --quiet .
+	@echo "mypy"; $(BIN)/mypy --no-error-summary
+	@echo "import-linter"; $(BIN)/lint-imports > $(VENV)/lint-imports.log 2>&1 \
+		|| { cat $(VENV)/lint-imports.log; exit 1; }
+
+format: $(INSTALLED) ## let ruff lay the code out
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
+
+bench: java $(INSTALLED) ## measure against alembic and a bare PySpark script
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@$(BIN)/python benchmarks/run.py
+
+docs: $(INSTALLED) ## write docs/cli.md anew from the commands
+	@$(BIN)/python docs/generate_cli.py
+
+dist: $(INSTALLED) ## build the sdist and the wheel into dist/
+	@$(BIN)/python -m build --outdir dist . > $(VENV)/build.log 2>&1 \
+		|| { cat $(VENV)/build.log; exit 1; }; ls dist
+
+clean: ## remove the virtual environment and what builds and tests left
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+# sqlmig's own check, which needs nothing but a Python: said before anything is downloaded.
+java:
+	@python=$$($(FIND_PYTHON)); if [ -n "$$python" ]; then "$$python" -m sqlmig.spark.java; fi
+
+$(INSTALLED): pyproject.toml sqlmig/__init__.py
+	@python=$$($(FIND_PYTHON)); \
+	if [ -z "$$python" ]; then \
+		echo "error: Python 3.10 or later is needed: install python3, or say make PYTHON=/path/to/python3" >&2; exit 1; fi; \
+	if ! "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
+		echo "error: $$python has no venv: install python3-venv, or say make PYTHON=/path/to/another" >&2; exit 1; fi; \
+	if [ ! -x $(BIN)/python ] || ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+		rm -rf $(VENV); \
+		echo "setting up $(VENV) with $$("$$python" --version); the first time downloads Spark (450 MB)"; \
+		"$$python" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip; fi; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark,dev]' \
+		&& touch $@
