@@ -1,0 +1,155 @@
+"""What the executor asks of a warehouse and of Spark: a protocol, and the values that cross it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sqlmig.ledger.records import ConnectorState, RelationState
+from sqlmig.planning.planner import Observed
+from sqlmig.planning.steps import Blocker
+from sqlmig.program.model import Program, Source, Table, View
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a Delta commit of sqlmig carries in its metadata: whose it is, and what it was made from.
+
+    Args:
+        run, step: name the effect; the same pair never commits twice.
+        inputs: for a view's contents: stored input -> content id.
+    """
+
+    pipeline: str
+    run: str
+    step: int
+    revision: str | None
+    fingerprint: str | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The text put into the commit's `userMetadata`."""
+        body = {
+            "pipeline": self.pipeline,
+            "run": self.run,
+            "step": self.step,
+            "revision": self.revision,
+            "fingerprint": self.fingerprint,
+            "inputs": dict(sorted(self.inputs.items())),
+        }
+        return json.dumps({"sqlmig": body}, sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str | None) -> Mark | None:
+        """The mark in a commit's `userMetadata`; None where sqlmig did not write it."""
+        try:
+            body = json.loads(text or "")["sqlmig"]
+            return Mark(
+                pipeline=body["pipeline"],
+                run=body["run"],
+                step=body["step"],
+                revision=body["revision"],
+                fingerprint=body["fingerprint"],
+                inputs=body["inputs"],
+            )
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+@dataclass(frozen=True)
+class Written:
+    """A Delta table after a commit.
+
+    Args:
+        version: its Delta version.
+        rows, bytes: its size now. written: rows that the commit wrote, where known.
+    """
+
+    version: int
+    rows: int | None
+    bytes: int | None
+    written: int | None = None
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What one round of a source brought: rows read, bad records kept aside, the table after it."""
+
+    rows: int
+    rejected: int
+    table: Written
+
+
+class Warehouse(Protocol):
+    """What can be asked of the stored tables without Spark."""
+
+    def observe(self, states: Mapping[str, RelationState]) -> Mapping[str, Observed]:
+        """Folder -> the table as it is now, for each state's folder that holds a table."""
+
+    def find_mark(self, folder: str, run: str, step: int) -> int | None:
+        """The version of the commit that carries this run and step; None if there is none."""
+
+    def restore(self, folder: str, version: int) -> Written | None:
+        """Put a table back to a version. None where only Spark can (a table feature)."""
+
+
+class Engine(Protocol):
+    """What only Spark can do. Every method is one idempotent effect, or reads only."""
+
+    def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
+        """Let Spark analyse the queries of `names` against the declared schemas."""
+
+    def create_table(self, table: Table, folder: str, mark: Mark) -> Written:
+        """Make an empty table in `folder`, or empty the one that an earlier try left there."""
+
+    def alter_table(
+        self, table: Table, folder: str, renamed: Sequence[tuple[str, str]], mark: Mark
+    ) -> Written:
+        """Bring the table's schema to `table`, keeping its rows. May be called again."""
+
+    def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:
+        """Drop all rows, then bring the schema to `table`. May be called again."""
+
+    def restore(self, folder: str, version: int, mark: Mark) -> Written:
+        """Put a table back to a version that delta-rs can't write."""
+
+    def materialize(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        folder: str,
+        mark: Mark,
+    ) -> Written:
+        """Replace the view's contents by its query over the inputs at the versions of `states`."""
+
+    def execute(
+        self, program: Program, sql: str, states: Mapping[str, RelationState], mark: Mark
+    ) -> tuple[str, Written]:
+        """Run one INSERT, UPDATE, DELETE or MERGE; the table's name and what became of it."""
+
+    def call(
+        self,
+        program: Program,
+        function: Callable[[Any], object],
+        states: Mapping[str, RelationState],
+        mark: Mark,
+    ) -> None:
+        """Call a hook's function with a context that can run SQL."""
+
+    def ingest(
+        self,
+        program: Program,
+        source: Source,
+        connector: ConnectorState,
+        table: RelationState,
+        mark: Mark,
+    ) -> Ingested:
+        """Read what a source has now, each record once, into its table."""
+
+    def query(
+        self, program: Program, sql: str, states: Mapping[str, RelationState]
+    ) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:
+        """Column names and rows (as JSON values) of a query over the relations at `states`."""

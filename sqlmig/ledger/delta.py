@@ -1,0 +1,243 @@
+"""The ledger as a Delta table, read and appended to with delta-rs. It knows columns, not their meaning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlmig.errors import LedgerConflict, LedgerError
+from sqlmig.ledger.records import Kind, Record, Status
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_COLUMNS: tuple[tuple[str, str], ...] = (
+    ("seq", "long"),
+    ("at", "timestamp"),
+    ("pipeline", "string"),
+    ("kind", "string"),
+    ("status", "string"),
+    ("plan", "string"),
+    ("step", "integer"),
+    ("revision", "string"),
+    ("program", "string"),
+    ("program_diff", "string"),
+    ("cut", "string"),
+    ("commit", "string"),
+    ("branch", "string"),
+    ("dirty", "boolean"),
+    ("author", "string"),
+    ("actor", "string"),
+    ("versions", "string"),
+    ("error", "string"),
+    ("details", "string"),
+)
+_JSON = frozenset({"program", "program_diff", "cut", "versions", "details"})
+_COMPACT_AFTER = 200
+"""Files in the ledger after which an append compacts it, to keep reading fast."""
+
+
+class DeltaLedger:
+    """The append-only log of a warehouse.
+
+    An append names the version that its writer has read and is refused when another came first:
+    compare-and-set, so the log is also the lock. A record's `seq` is the Delta version of its commit.
+
+    Args:
+        path: the ledger's folder or URL.
+        storage_options: for object stores, as delta-rs takes them.
+    """
+
+    def __init__(self, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.path = path
+        self.storage_options = dict(storage_options or {}) or None
+        self._table: DeltaTable | None = None
+
+    def version(self) -> int:
+        """The newest version; -1 where there is no ledger yet."""
+        table = self._open()
+        return -1 if table is None else int(table.version())
+
+    def read(self) -> tuple[int, tuple[Record, ...]]:
+        """All records, oldest first, and the version that they were read at (-1 without a ledger).
+
+        Raises:
+            LedgerError: a file of the ledger is missing or can't be read.
+        """
+        table = self._open()
+        if table is None:
+            return -1, ()
+        version = int(table.version())
+        if version == 0:
+            return 0, ()
+        from deltalake import QueryBuilder
+
+        try:
+            rows = (
+                QueryBuilder()
+                .register("ledger", table)
+                .execute("SELECT * FROM ledger ORDER BY seq")
+                .read_all()
+            )
+            columns = {name: rows.column(name).to_pylist() for name, _ in _COLUMNS}
+        except Exception as error:
+            raise LedgerError(
+                f"the ledger at {self.path} can't be read: {_first_line(error)}",
+                hint="a file of the ledger is missing or damaged; restore it from the object "
+                "store's versions or a backup, and run the command again",
+            ) from error
+        names = [name for name, _ in _COLUMNS]
+        return version, tuple(
+            _record(dict(zip(names, values, strict=True)))
+            for values in zip(*(columns[n] for n in names), strict=True)
+        )
+
+    def append(self, record: Record, expected: int) -> Record:
+        """Append `record` as version `expected + 1`.
+
+        Args:
+            record: its `seq` is set here.
+            expected: the version that the writer has read; -1 creates the ledger.
+
+        Returns:
+            The record as written.
+
+        Raises:
+            LedgerConflict: another writer appended since `expected`.
+            LedgerError: the store refused the write (a full disk, missing rights).
+        """
+        from deltalake import CommitProperties, write_deltalake
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        table = self._open() if expected >= 0 else self._create()
+        if table is None or int(table.version()) != max(expected, 0):
+            raise LedgerConflict("another process wrote to the ledger first")
+        written = replace(record, seq=int(table.version()) + 1)
+        try:
+            write_deltalake(
+                table,
+                _rows(written),
+                mode="append",
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )
+        except CommitFailedError as error:
+            self._table = None
+            raise LedgerConflict("another process wrote to the ledger first") from error
+        except (DeltaError, OSError) as error:
+            self._table = None
+            raise LedgerError(
+                f"the ledger at {self.path} can't be written: {_first_line(error)}",
+                hint="check free space and rights, then run the command again",
+            ) from error
+        return written
+
+    def compact(self) -> None:
+        """Put the ledger's small files into one where there are many. The rows stay as they are."""
+        table = self._open()
+        if table is not None and len(table.file_uris()) >= _COMPACT_AFTER:
+            table.optimize.compact()
+            table.create_checkpoint()
+
+    def _open(self) -> DeltaTable | None:
+        if self._table is not None:
+            self._table.update_incremental()
+            return self._table
+        if "://" not in self.path and not (Path(self.path) / "_delta_log").is_dir():
+            return None
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError, TableNotFoundError
+
+        try:
+            self._table = DeltaTable(self.path, storage_options=self.storage_options)
+        except TableNotFoundError:
+            return None
+        except (DeltaError, OSError) as error:
+            raise LedgerError(
+                f"the ledger at {self.path} can't be opened: {_first_line(error)}",
+                hint="check the target's warehouse in sqlmig.yml, and its rights",
+            ) from error
+        return self._table
+
+    def _create(self) -> DeltaTable:
+        from deltalake import DeltaTable, Field, Schema
+        from deltalake.exceptions import DeltaError
+        from deltalake.schema import PrimitiveType
+
+        schema = Schema(
+            [Field(name, PrimitiveType(kind), nullable=name != "seq") for name, kind in _COLUMNS]
+        )
+        try:
+            if "://" not in self.path:
+                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            self._table = DeltaTable.create(
+                self.path,
+                schema=schema,
+                mode="error",
+                name="sqlmig ledger",
+                description="what sqlmig deployed here, by whom, from which commit",
+                configuration={
+                    "delta.appendOnly": "true",
+                    "delta.logRetentionDuration": "interval 3650 days",
+                },
+                storage_options=self.storage_options,
+            )
+        except DeltaError as error:
+            existing = self._open()
+            if existing is not None:
+                raise LedgerConflict("another process made the ledger first") from error
+            raise LedgerError(
+                f"no ledger can be made at {self.path}: {_first_line(error)}",
+                hint="check the target's warehouse in sqlmig.yml, its free space and its rights",
+            ) from error
+        except OSError as error:
+            raise LedgerError(
+                f"no ledger can be made at {self.path}: {_first_line(error)}",
+                hint="check the target's warehouse in sqlmig.yml, its free space and its rights",
+            ) from error
+        return self._table
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _rows(record: Record) -> Any:
+    from arro3.core import Array, DataType, Field, Schema, Table
+
+    types: dict[str, Callable[[], Any]] = {
+        "long": DataType.int64,
+        "integer": DataType.int32,
+        "boolean": DataType.bool,
+        "string": DataType.string,
+    }
+    arrays: dict[str, Any] = {}
+    fields: list[Any] = []
+    for name, kind in _COLUMNS:
+        value = getattr(record, name)
+        if name in _JSON:
+            value = None if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
+        if kind == "timestamp":
+            micros = int(value.timestamp() * 1_000_000)
+            data_type = DataType.timestamp("us", tz="UTC")
+            arrays[name] = Array([micros], DataType.int64()).cast(data_type)
+        else:
+            data_type = types[kind]()
+            arrays[name] = Array([getattr(value, "value", value)], data_type)
+        fields.append(Field(name, data_type, nullable=name != "seq"))
+    return Table.from_pydict(arrays, schema=Schema(fields))
+
+
+def _record(values: dict[str, Any]) -> Record:
+    for name in _JSON:
+        text = values[name]
+        values[name] = None if text is None else json.loads(text)
+    at: datetime = values["at"]
+    values["at"] = at if at.tzinfo else at.replace(tzinfo=timezone.utc)
+    values["kind"] = Kind(values["kind"])
+    values["status"] = Status(values["status"])
+    values["details"] = values["details"] or {}
+    return Record(**values)

@@ -1,0 +1,111 @@
+"""What a hook asks of the planner. Recording has no effect: only the executor carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+HookFunction = Callable[[Any], object]
+
+
+@dataclass(frozen=True)
+class RenameTable:
+    """The table `before` goes on as `after`: its rows and its sources' offsets stay."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    """The column `before` of `table` goes on as `after`: its values stay."""
+
+    table: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Execute:
+    """Run one INSERT, UPDATE, DELETE or MERGE on a table of the pipeline, once."""
+
+    sql: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """Call a Python function with a `HookContext`, once.
+
+    A function can't be rolled forward half-way: if the process dies while it runs, it is called
+    again, so it should be idempotent.
+    """
+
+    name: str
+    function: HookFunction
+
+
+Directive = RenameTable | RenameColumn | Execute | Run
+
+
+class Operations:
+    """The `op` of a hook: it notes what is asked, in order.
+
+    A hook may be called at any time, to plan, to show, or to apply.
+    """
+
+    def __init__(self) -> None:
+        self._directives: list[Directive] = []
+
+    @property
+    def directives(self) -> tuple[Directive, ...]:
+        """What was asked so far."""
+        return tuple(self._directives)
+
+    def rename_table(self, before: str, after: str) -> None:
+        """Keep a table's rows and its sources' offsets under a new name.
+
+        Args:
+            before: the name in the program that the hook leaves.
+            after: the name in the program that the hook goes to.
+        """
+        self._directives.append(RenameTable(_name(before, "before"), _name(after, "after")))
+
+    def rename_column(self, table: str, before: str, after: str) -> None:
+        """Keep a column's values under a new name.
+
+        Args:
+            table: the table's name after the change.
+            before: the column's name in the program that the hook leaves.
+            after: the column's name in the program that the hook goes to.
+        """
+        self._directives.append(
+            RenameColumn(_name(table, "table"), _name(before, "before"), _name(after, "after"))
+        )
+
+    def execute(self, sql: str) -> None:
+        """Run one INSERT, UPDATE, DELETE or MERGE, after the tables are altered and before views are computed.
+
+        Args:
+            sql: one statement on a table of the pipeline. It is one Delta commit, made exactly once.
+        """
+        if not isinstance(sql, str) or not sql.strip():
+            raise TypeError("op.execute takes the text of one SQL statement")
+        self._directives.append(Execute(sql.strip().rstrip(";").strip()))
+
+    def run(self, function: HookFunction) -> None:
+        """Call a Python function of the revision file, after the tables are altered and before views are computed.
+
+        Args:
+            function: called with a context that has `sql(text)`, `execute(text)` and `spark`.
+        """
+        if not callable(function):
+            raise TypeError("op.run takes a function, not its result")
+        name = getattr(function, "__name__", type(function).__name__)
+        self._directives.append(Run(name, function))
+
+
+def _name(value: str, argument: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise TypeError(f"{argument} must be a name")
+    return value.strip().strip("`").lower()
