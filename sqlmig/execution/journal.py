@@ -162,13 +162,14 @@ class Journal:
 
 
 def process_start(pid: int | None = None) -> str:
-    """When a process of this machine started, as the system counts; '' where that isn't known.
+    """When a process of this machine started, as the system counts; '' where that isn't known or it is dead.
 
     Together with the process id it names a process, although ids are used again.
     """
     try:
         with open(f"/proc/{pid or os.getpid()}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[19]
+            stat = file.read().rpartition(")")[2].split()
+            return "" if stat[0] in ("Z", "X") else stat[19]
     except (OSError, IndexError):
         return ""
 

@@ -27,12 +27,10 @@ from sqlmig.planning.steps import (
     Detach,
     DetachSource,
     EmptyTable,
-    Execute,
     Plan,
     RenameTable,
     Restore,
     Resume,
-    RunFunction,
     StartSource,
     Step,
     Stop,
@@ -194,18 +192,18 @@ class _Planning:
             before = stage.before.tables.get(origin.get(name, name))
             state = self.states.get(name)
             if state is None or state.kind != RelationKind.TABLE.value:
-                self._new_table(table)
+                self._new_table(number, table)
             elif before is None:
                 self._existing_table(number, table, None, {}, state)
             elif fingerprint(before) != fingerprint(replace(table, name=before.name)):
                 self._existing_table(number, table, before, stage.columns.get(name, {}), state)
         for action, cause in stage.effects:
-            self._effect(action, cause)
+            self._add(replace(action, stage=number), cause)
 
     def _first_name(self, name: str) -> str:
         return next((b for b, a in self.table_renames.items() if a == name), name)
 
-    def _new_table(self, table: Table) -> None:
+    def _new_table(self, number: int, table: Table) -> None:
         earlier = self._earlier_state(table.name)
         mark = fingerprint(table)
         if earlier and earlier.fingerprint == mark and earlier.kind == RelationKind.TABLE.value:
@@ -222,7 +220,7 @@ class _Planning:
             folder, RelationKind.TABLE.value, 0, f"new:{table.name}", mark, rows=0, bytes=0
         )
         self._add(
-            CreateTable(table.name, folder),
+            CreateTable(table.name, folder, number),
             self._cause("table", table.name) or "it is not in the warehouse",
             writes=Volume(table.name, 0, 0),
         )
@@ -276,14 +274,6 @@ class _Planning:
             writes=self._volume(table.name, state),
             destructive=f"{rows} of `{table.name}`: {reason}",
         )
-
-    def _effect(self, action: Action, cause: str) -> None:
-        match action:
-            case Execute() | RunFunction():
-                pass
-            case _:
-                raise AssertionError(f"{action} is no effect of a hook")
-        self._add(action, cause)
 
     # connectors
 

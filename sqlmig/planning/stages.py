@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning import directives
 from sqlmig.planning.directives import Directive
-from sqlmig.planning.steps import Action, Blocker, Execute, RunFunction
+from sqlmig.planning.steps import Blocker, Execute, RunFunction
 from sqlmig.program.model import Program
+
+
+Effect = Execute | RunFunction
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Stage:
     tables: dict[str, str] = field(default_factory=dict)
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     causes: dict[str, str] = field(default_factory=dict)
-    effects: tuple[tuple[Action, str], ...] = ()
+    effects: tuple[tuple[Effect, str], ...] = ()
 
 
 def split_stages(
@@ -79,12 +82,12 @@ def split_stages(
     return tuple(stages), tuple(blockers)
 
 
-def _ended(stage: Stage, after: Program, effects: tuple[tuple[Action, str], ...]) -> Stage:
+def _ended(stage: Stage, after: Program, effects: tuple[tuple[Effect, str], ...]) -> Stage:
     return Stage(stage.before, after, stage.tables, stage.columns, stage.causes, effects)
 
 
-def _effects(hop: Hop) -> tuple[tuple[Action, str], ...]:
-    effects: list[tuple[Action, str]] = []
+def _effects(hop: Hop) -> tuple[tuple[Effect, str], ...]:
+    effects: list[tuple[Effect, str]] = []
     for index, directive in enumerate(hop.directives):
         cause = f"{hop.hook}() of {hop.revision.revision}"
         match directive:

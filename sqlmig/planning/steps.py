@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NoReturn
 
 from sqlmig.errors import Location
 from sqlmig.ledger.records import AppliedRevision
@@ -31,10 +31,11 @@ class RenameTable:
 
 @dataclass(frozen=True)
 class CreateTable:
-    """Make an empty Delta table."""
+    """Make an empty Delta table, as the program of `stage` declares it."""
 
     relation: str
     folder: str
+    stage: int = -1
 
 
 @dataclass(frozen=True)
@@ -81,22 +82,24 @@ class Restore:
 
 @dataclass(frozen=True)
 class Execute:
-    """Run one statement of a hook."""
+    """Run one statement of a hook, over the program of `stage`."""
 
     revision: str
     hook: str
     index: int
     sql: str
+    stage: int = -1
 
 
 @dataclass(frozen=True)
 class RunFunction:
-    """Call one Python function of a hook."""
+    """Call one Python function of a hook, over the program of `stage`."""
 
     revision: str
     hook: str
     index: int
     name: str
+    stage: int = -1
 
 
 @dataclass(frozen=True)
@@ -314,6 +317,11 @@ class Plan:
             downs=tuple(data["downs"]),
             stages=tuple(data["stages"]),
         )
+
+
+def assert_never(action: NoReturn) -> NoReturn:
+    """Let mypy find the reader that forgot an action (`typing.assert_never` needs Python 3.11)."""
+    raise AssertionError(f"no such action: {action!r}")
 
 
 def action_to_dict(action: Action) -> dict[str, Any]:

@@ -1,0 +1,348 @@
+"""The effects: what each step of a plan does to the warehouse, and what it changes in the cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlmig.errors import EngineError
+from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
+from sqlmig.execution.journal import Journal
+from sqlmig.ledger.records import ConnectorState, Cut, RelationState, materialization_key
+from sqlmig.planning.planner import find_undo, observe
+from sqlmig.planning.steps import (
+    AlterTable,
+    Attach,
+    Bootstrap,
+    Checkpoint,
+    ContinueSource,
+    CreateTable,
+    Detach,
+    DetachSource,
+    EmptyTable,
+    Execute,
+    Plan,
+    RenameTable,
+    Restore,
+    Resume,
+    RunFunction,
+    StartSource,
+    Step,
+    Stop,
+    assert_never,
+)
+from sqlmig.program.canonical import fingerprint, materialization_fingerprint
+from sqlmig.program.model import Program, RelationKind, Table, View
+
+HookLoader = Callable[[Plan, RunFunction], Callable[[Any], object]]
+_UNDO_DEPTH = 8
+"""How many alterations of a table in a row can be undone without moving rows."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step changed: a partial cut as JSON, rows written, and a word for people."""
+
+    change: Mapping[str, Any] | None = None
+    rows: int | None = None
+    note: str | None = None
+
+
+class Effects:
+    """Makes the effects of one plan's steps.
+
+    Args:
+        stages: the parsed programs that the plan passes through; the last is the target.
+        journal: holds the working cut, which each finished step has changed.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        warehouse: Warehouse,
+        plan: Plan,
+        stages: Sequence[Program],
+        journal: Journal,
+        load_hook: HookLoader,
+    ) -> None:
+        self._engine = engine
+        self._warehouse = warehouse
+        self._plan = plan
+        self._stages = stages
+        self._target = stages[-1]
+        self._journal = journal
+        self._load_hook = load_hook
+
+    def make(self, step: Step, *, is_repeated: bool) -> Outcome:
+        """Make one step's effect.
+
+        Args:
+            is_repeated: an earlier process started this step and may have made its effect.
+        """
+        match step.action:
+            case Stop() | Resume():
+                return Outcome()
+            case Checkpoint():
+                return self._checkpoint()
+            case RenameTable(before, after):
+                return self._rename(before, after)
+            case CreateTable(relation, folder, stage):
+                return self._create(step, self._table(relation, stage), folder)
+            case AlterTable(relation, _, renamed, stage):
+                return self._alter(step, self._table(relation, stage), renamed)
+            case EmptyTable(relation, stage):
+                return self._empty(step, self._table(relation, stage))
+            case Attach(relation, folder):
+                return self._attach(relation, folder)
+            case Restore():
+                return self._restore(step, step.action, is_repeated)
+            case Execute(_, _, _, sql, stage):
+                return self._execute(step, sql, stage, is_repeated)
+            case RunFunction():
+                return self._call(step, step.action)
+            case StartSource(name, folder, generation, mark):
+                return _connector(name, ConnectorState(folder, generation, mark))
+            case ContinueSource(name, folder, generation, mark):
+                return _connector(name, self._known_connector(folder, generation, mark))
+            case DetachSource(name):
+                return Outcome({"removed_connectors": [name]})
+            case Bootstrap(relation, folder):
+                return self._bootstrap(step, relation, folder, is_repeated)
+            case Detach(relation):
+                return Outcome({"removed": [relation]})
+            case _:
+                assert_never(step.action)
+
+    # what the steps need
+
+    @property
+    def _cut(self) -> Cut:
+        unfinished = self._journal.deployment.unfinished
+        if unfinished is None:
+            raise EngineError("the plan is no longer under way")
+        return unfinished.cut
+
+    @property
+    def _run(self) -> str:
+        unfinished = self._journal.deployment.unfinished
+        return unfinished.run if unfinished else self._plan.id
+
+    def _mark(self, step: Step, mark: str | None, inputs: Mapping[str, str]) -> Mark:
+        return Mark(
+            self._plan.pipeline, self._run, step.number, self._plan.target, mark, inputs
+        )
+
+    def _table(self, name: str, stage: int) -> Table:
+        return self._stages[stage].tables[name]
+
+    def _view(self, name: str) -> View:
+        return self._target.views[name]
+
+    def _written(self, folder: str, state: RelationState) -> Written:
+        now = self._warehouse.observe({folder: replace(state, folder=folder)}).get(folder)
+        if now is None:
+            raise EngineError(f"the Delta table in folder `{folder}` is gone")
+        return Written(now.version, now.rows, now.bytes)
+
+    # steps
+
+    def _checkpoint(self) -> Outcome:
+        cut = observed_cut(self._warehouse, self._cut)
+        return Outcome(cut.to_dict(), note=f"{len(cut.relations)} relations")
+
+    def _rename(self, before: str, after: str) -> Outcome:
+        state = self._cut.relations.get(before)
+        if state is None:  # an earlier process did it
+            return Outcome()
+        return Outcome({"relations": {after: state.to_dict()}, "forgotten": [before]})
+
+    def _create(self, step: Step, table: Table, folder: str) -> Outcome:
+        mark = fingerprint(table)
+        written = self._engine.create_table(table, folder, self._mark(step, mark, {}))
+        return _relation(table.name, _fresh(folder, RelationKind.TABLE, written, mark, {}), 0)
+
+    def _alter(
+        self, step: Step, table: Table, renamed: Sequence[tuple[str, str]]
+    ) -> Outcome:
+        was = self._cut.relations[table.name]
+        mark = fingerprint(table)
+        written = self._engine.alter_table(
+            table, was.folder, renamed, self._mark(step, mark, {})
+        )
+        state = _fresh(was.folder, RelationKind.TABLE, written, mark, {})
+        return _relation(table.name, replace(state, altered_from=_capped(was)), written.written)
+
+    def _empty(self, step: Step, table: Table) -> Outcome:
+        was = self._cut.relations[table.name]
+        mark = fingerprint(table)
+        written = self._engine.empty_table(table, was.folder, self._mark(step, mark, {}))
+        state = _fresh(was.folder, RelationKind.TABLE, written, mark, {})
+        return _relation(
+            table.name, replace(state, altered_from=_capped(was), is_emptied=True), 0
+        )
+
+    def _attach(self, relation: str, folder: str) -> Outcome:
+        if relation in self._cut.relations:
+            return Outcome()
+        state = self._cut.detached[folder]
+        written = self._written(folder, state)
+        if written.version != state.version:
+            raise EngineError(
+                f"the detached table in folder `{folder}` was written to by something else",
+                hint="look at its Delta history; `sqlmig exec` and sources write to attached tables only",
+            )
+        return _relation(relation, state, 0)
+
+    def _restore(self, step: Step, action: Restore, is_repeated: bool) -> Outcome:
+        if action.relation in self._target.tables:
+            return self._restore_table(step, action)
+        view = self._view(action.relation)
+        mark = materialization_fingerprint(self._target, view.name)
+        inputs = self._input_contents(view)
+        known = self._journal.deployment.materializations.get(
+            materialization_key(action.folder, mark, inputs)
+        )
+        if known is None or known.content != action.content:
+            outcome = self._bootstrap(step, view.name, action.folder, is_repeated)
+            return replace(outcome, note="computed: its inputs have moved")
+        written = self._back_to(step, action)
+        return _relation(view.name, replace(known, version=written.version), 0, "restored")
+
+    def _restore_table(self, step: Step, action: Restore) -> Outcome:
+        table = self._target.tables[action.relation]
+        was = self._cut.relations[action.relation]
+        undo = find_undo(was, fingerprint(table))
+        if undo is None or undo.content != action.content:
+            outcome = self._alter(step, table, ())
+            return replace(outcome, note="altered: its rows have moved")
+        written = self._back_to(step, action)
+        state = replace(undo, version=written.version, altered_from=_capped(was))
+        return _relation(table.name, state, 0, "restored")
+
+    def _back_to(self, step: Step, action: Restore) -> Written:
+        written = self._warehouse.restore(action.folder, action.version)
+        if written is None:
+            mark = self._mark(step, None, {})
+            written = self._engine.restore(action.folder, action.version, mark)
+        return written
+
+    def _execute(self, step: Step, sql: str, stage: int, is_repeated: bool) -> Outcome:
+        relations = self._cut.relations
+        if is_repeated:
+            for name, state in sorted(relations.items()):
+                if self._warehouse.find_mark(state.folder, self._run, step.number) is not None:
+                    return self._moved(name, self._written(state.folder, state))
+        program = self._stages[stage]
+        name, written = self._engine.execute(program, sql, relations, self._mark(step, None, {}))
+        return self._moved(name, written)
+
+    def _call(self, step: Step, action: RunFunction) -> Outcome:
+        function = self._load_hook(self._plan, action)
+        relations = self._cut.relations
+        program = self._stages[action.stage]
+        self._engine.call(program, function, relations, self._mark(step, None, {}))
+        observed = observed_cut(self._warehouse, self._cut)
+        changed = {
+            name: state.to_dict()
+            for name, state in observed.relations.items()
+            if state.version != relations[name].version
+        }
+        return Outcome({"relations": changed} if changed else None)
+
+    def _moved(self, name: str, written: Written) -> Outcome:
+        was = self._cut.relations[name]
+        if written.version == was.version:
+            return Outcome(rows=0)
+        state = replace(
+            was,
+            version=written.version,
+            content=f"{was.folder}@{written.version}",
+            rows=written.rows,
+            bytes=written.bytes,
+            altered_from=was.altered_from if was.is_emptied else None,
+        )
+        return _relation(name, state, written.written)
+
+    def _bootstrap(self, step: Step, name: str, folder: str, is_repeated: bool) -> Outcome:
+        view = self._view(name)
+        mark = materialization_fingerprint(self._target, name)
+        inputs = self._input_contents(view)
+        empty = RelationState(folder, view.kind.value, -1, "", mark, inputs)
+        if is_repeated:
+            version = self._warehouse.find_mark(folder, self._run, step.number)
+            if version is not None:
+                written = self._written(folder, empty)
+                return _relation(name, _fresh(folder, view.kind, written, mark, inputs), written.rows)
+        states = {n: s for n, s in self._cut.relations.items() if n in inputs}
+        written = self._engine.materialize(
+            self._target, view, states, folder, self._mark(step, mark, inputs)
+        )
+        state = _fresh(folder, view.kind, written, mark, inputs)
+        return _relation(name, state, written.written if written.written is not None else written.rows)
+
+    def _input_contents(self, view: View) -> dict[str, str]:
+        return {
+            name: self._cut.relations[name].content
+            for name in sorted(self._target.stored_reads(view.name))
+        }
+
+    def _known_connector(self, folder: str, generation: int, mark: str) -> ConnectorState:
+        deployment = self._journal.deployment
+        for known in (
+            self._cut.connectors,
+            self._cut.detached_connectors,
+            deployment.connector_history,
+        ):
+            for state in known.values():
+                if state.folder == folder and state.generation == generation:
+                    return replace(state, fingerprint=mark)
+        return ConnectorState(folder, generation, mark)
+
+
+def observed_cut(warehouse: Warehouse, cut: Cut) -> Cut:
+    """`cut` with every relation as it is now."""
+    observed = warehouse.observe(cut.relations)
+    missing = sorted(n for n, s in cut.relations.items() if s.folder not in observed)
+    if missing:
+        raise EngineError(
+            f"the Delta table of `{missing[0]}` is not in the warehouse",
+            hint="restore its folder, or `sqlmig stamp` a revision that does not have it",
+        )
+    return replace(
+        cut,
+        relations={n: observe(s, observed[s.folder]) for n, s in cut.relations.items()},
+    )
+
+
+def _capped(state: RelationState, depth: int = _UNDO_DEPTH) -> RelationState:
+    if state.altered_from is None:
+        return state
+    if depth == 0:
+        return replace(state, altered_from=None)
+    return replace(state, altered_from=_capped(state.altered_from, depth - 1))
+
+
+def _fresh(
+    folder: str, kind: RelationKind, written: Written, mark: str, inputs: Mapping[str, str]
+) -> RelationState:
+    return RelationState(
+        folder=folder,
+        kind=kind.value,
+        version=written.version,
+        content=f"{folder}@{written.version}",
+        fingerprint=mark,
+        inputs=inputs,
+        rows=written.rows,
+        bytes=written.bytes,
+    )
+
+
+def _relation(
+    name: str, state: RelationState, rows: int | None, note: str | None = None
+) -> Outcome:
+    return Outcome({"relations": {name: state.to_dict()}}, rows, note)
+
+
+def _connector(name: str, state: ConnectorState) -> Outcome:
+    return Outcome({"connectors": {name: state.to_dict()}})

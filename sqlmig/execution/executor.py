@@ -1,0 +1,321 @@
+"""The executor: carries a plan out, step by step, in the journal. It knows protocols, not Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from sqlmig.errors import DeployedMovedError, LedgerError, SqlmigError, StepFailed, UnfinishedPlanError
+from sqlmig.execution import events
+from sqlmig.execution.effects import Effects, HookLoader
+from sqlmig.execution.engine import Engine, Mark, Warehouse
+from sqlmig.execution.journal import Journal, describe_owner, is_alive, with_token
+from sqlmig.ledger.records import Cut, Deployment, Kind, PlanInProgress, RelationState, Status
+from sqlmig.planning.steps import Checkpoint, Plan, Step
+from sqlmig.program.model import Program
+
+ProgramParser = Callable[[Mapping[str, str]], Program]
+
+
+class Executor:
+    """Runs plans.
+
+    Args:
+        engine: what only Spark can do; touched only by steps that need it.
+        warehouse: the stored tables, without Spark.
+        journal: the ledger.
+        parse: files of a program -> program.
+        load_hook: finds the function that a `RunFunction` step calls.
+        observer: told what happens.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        warehouse: Warehouse,
+        journal: Journal,
+        parse: ProgramParser,
+        load_hook: HookLoader,
+        observer: events.Observer = events.ignore,
+    ) -> None:
+        self._engine = engine
+        self._warehouse = warehouse
+        self._journal = journal
+        self._parse = parse
+        self._load_hook = load_hook
+        self._observer = observer
+
+    def run(self, plan: Plan, *, is_approved: bool = False) -> Deployment:
+        """Start a plan and carry it out.
+
+        Args:
+            plan: one without blockers.
+            is_approved: it is the plan that waits for approval.
+
+        Returns:
+            The state after the APPLIED record.
+
+        Raises:
+            DeployedMovedError: what is deployed is not what the plan was made against.
+            UnfinishedPlanError: another plan or tick is under way.
+            StepFailed: a step failed; the pipeline was taken back.
+        """
+        journal = self._journal
+        journal.owner = with_token(journal.owner)
+
+        def check(deployment: Deployment) -> None:
+            check_idle(deployment)
+            if deployment.deployed_seq != plan.deployed_seq:
+                raise DeployedMovedError(
+                    f"the deployed state has moved since plan {plan.id} was made: "
+                    f"revision {deployment.revision or 'base'} is deployed now",
+                    hint="look at the new plan with `sqlmig plan`, and run the command again",
+                )
+            waiting = deployment.awaiting
+            if is_approved and (waiting is None or waiting.id != plan.id):
+                raise DeployedMovedError(
+                    f"plan {plan.id} waits for approval no more",
+                    hint="`sqlmig status` shows what waits",
+                )
+
+        journal.append(
+            Kind.PLAN,
+            Status.STARTED,
+            check=check,
+            plan=plan.id,
+            revision=plan.target,
+            program=dict(plan.stages[-1]),
+            program_diff=plan.diff.to_json(),
+            details={"plan": plan.to_dict(), "owner": journal.owner.to_dict()},
+        )
+        return self._go_on(plan, is_resumed=False)
+
+    def resume(self) -> Deployment:
+        """Take over the unfinished plan and finish it: forwards, or back if it was going back."""
+        plan = self._take_over(Status.RESUMED)
+        unfinished = self._unfinished()
+        if unfinished.is_rolling_back:
+            return self._roll_back(plan, unfinished.error)
+        return self._go_on(plan, is_resumed=True)
+
+    def roll_back(self) -> Deployment:
+        """Take over the unfinished plan and take it back: contents are those of its checkpoint."""
+        plan = self._take_over(Status.ROLLING_BACK)
+        return self._roll_back(plan, None)
+
+    def _take_over(self, status: Status) -> Plan:
+        journal = self._journal
+        journal.owner = with_token(journal.owner)
+        unfinished = journal.refresh().unfinished
+        if unfinished is None:
+            raise UnfinishedPlanError("no plan is unfinished", hint="`sqlmig status` shows the state")
+        taken = unfinished.run
+
+        def check(deployment: Deployment) -> None:
+            now = deployment.unfinished
+            if now is None or now.run != taken:
+                raise UnfinishedPlanError(
+                    "the plan was ended by another process meanwhile",
+                    hint="`sqlmig status` shows the state",
+                )
+            if now.owner is not None and is_alive(now.owner):
+                raise UnfinishedPlanError(
+                    f"plan {now.id} is being run by {describe_owner(now.owner)}",
+                    hint="wait for it, or stop that process first",
+                )
+
+        journal.append(
+            Kind.PLAN,
+            status,
+            check=check,
+            plan=unfinished.id,
+            revision=unfinished.target,
+            details={"owner": journal.owner.to_dict()},
+        )
+        return Plan.from_dict(unfinished.plan)
+
+    def _unfinished(self) -> PlanInProgress:
+        unfinished = self._journal.deployment.unfinished
+        if unfinished is None:
+            raise UnfinishedPlanError("the plan was ended by another process meanwhile")
+        return unfinished
+
+    def _go_on(self, plan: Plan, *, is_resumed: bool) -> Deployment:
+        self._observer(events.PlanStarted(plan, is_resumed))
+        stages = tuple(self._parse(stage) for stage in plan.stages)
+        effects = Effects(
+            self._engine, self._warehouse, plan, stages, self._journal, self._load_hook
+        )
+        for step in plan.steps:
+            done = self._unfinished().steps.get(step.number)
+            if done is not None and done.status is Status.DONE:
+                continue
+            self._step(plan, step, effects, is_repeated=done is not None)
+        self._journal.append(
+            Kind.PLAN,
+            Status.APPLIED,
+            check=self._journal.check_owner,
+            plan=plan.id,
+            revision=plan.target,
+            details={"direction": plan.direction},
+        )
+        self._observer(events.PlanApplied(plan))
+        return self._journal.deployment
+
+    def _step(self, plan: Plan, step: Step, effects: Effects, *, is_repeated: bool) -> None:
+        journal = self._journal
+        began = time.monotonic()
+        journal.append(
+            Kind.STEP, Status.STARTED, check=journal.check_owner, plan=plan.id, step=step.number
+        )
+        self._observer(events.StepStarted(step))
+        try:
+            journal.still_owner()
+            outcome = effects.make(step, is_repeated=is_repeated)
+        except (LedgerError, UnfinishedPlanError):
+            raise
+        except Exception as error:
+            seconds = time.monotonic() - began
+            message = error.message if isinstance(error, SqlmigError) else _first_line(error)
+            self._observer(events.StepFailedEvent(step, seconds, message))
+            self._fail(plan, step, message, error)
+            raise AssertionError("unreachable") from error
+        self._observer(events.StepEffected(step))
+        seconds = time.monotonic() - began
+        journal.append(
+            Kind.STEP,
+            Status.DONE,
+            check=journal.check_owner,
+            plan=plan.id,
+            step=step.number,
+            cut=outcome.change,
+            details={
+                "seconds": round(seconds, 3),
+                "rows": outcome.rows,
+                "is_checkpoint": isinstance(step.action, Checkpoint),
+                "note": outcome.note,
+            },
+        )
+        self._observer(events.StepFinished(step, seconds, outcome.rows, outcome.note))
+
+    def _fail(self, plan: Plan, step: Step, message: str, error: Exception) -> None:
+        from sqlmig.planning.explain import describe_action
+
+        what = f"step {step.number} ({describe_action(step.action)}) failed: {message}"
+        journal = self._journal
+        journal.append(
+            Kind.STEP,
+            Status.FAILED,
+            check=journal.check_owner,
+            plan=plan.id,
+            step=step.number,
+            error=message,
+        )
+        journal.append(
+            Kind.PLAN,
+            Status.ROLLING_BACK,
+            check=journal.check_owner,
+            plan=plan.id,
+            revision=plan.target,
+            error=what,
+        )
+        try:
+            self._roll_back(plan, what)
+        except SqlmigError as second:
+            journal.append(
+                Kind.PLAN,
+                Status.FAILED,
+                check=journal.check_owner,
+                plan=plan.id,
+                revision=plan.target,
+                error=f"{what}; taking back failed: {second.message}",
+            )
+            raise StepFailed(
+                f"{what}; and taking it back failed: {second.message}",
+                location=getattr(error, "location", None),
+                hint="`sqlmig repair --rollback` tries again",
+            ) from error
+        hint = getattr(error, "hint", None)
+        raise StepFailed(
+            f"{what}; the pipeline is back at revision {plan.deployed or 'base'}, its data as before",
+            location=getattr(error, "location", None),
+            hint=hint or "mend the cause and run the command again; nothing has to be undone",
+        ) from error
+
+    def _roll_back(self, plan: Plan, error: str | None) -> Deployment:
+        journal = self._journal
+        unfinished = self._unfinished()
+        cut = unfinished.checkpoint
+        if cut is not None:
+            cut = self._restore_cut(plan, cut, unfinished.run)
+        journal.append(
+            Kind.PLAN,
+            Status.ROLLED_BACK,
+            check=journal.check_owner,
+            plan=plan.id,
+            revision=plan.deployed,
+            cut=cut.to_dict() if cut is not None else None,
+            error=error,
+        )
+        self._observer(events.PlanRolledBack(plan))
+        return journal.deployment
+
+    def _restore_cut(self, plan: Plan, cut: Cut, run: str) -> Cut:
+        observed = self._warehouse.observe(
+            {**cut.relations, **{f"detached {f}": s for f, s in cut.detached.items()}}
+        )
+
+        def back(state: RelationState) -> RelationState:
+            now = observed.get(state.folder)
+            if now is None or now.version == state.version:
+                return state
+            self._journal.still_owner()
+            written = self._warehouse.restore(state.folder, state.version)
+            if written is None:
+                mark = Mark(plan.pipeline, run, -1, plan.deployed, state.fingerprint, state.inputs)
+                written = self._engine.restore(state.folder, state.version, mark)
+            return replace(state, version=written.version)
+
+        touched = {getattr(step.action, "folder", None) for step in plan.steps}
+        return replace(
+            cut,
+            relations={name: back(state) for name, state in cut.relations.items()},
+            detached={
+                folder: back(state) if folder in touched else state
+                for folder, state in cut.detached.items()
+            },
+        )
+
+
+def check_idle(deployment: Deployment) -> None:
+    """Raise when a plan or a tick is under way.
+
+    Raises:
+        UnfinishedPlanError: says which process runs it, or that it died, and what to do.
+    """
+    plan = deployment.unfinished
+    if plan is not None:
+        alive = is_alive(plan.owner) if plan.owner else False
+        who = describe_owner(plan.owner) if plan.owner else "a process"
+        if alive:
+            raise UnfinishedPlanError(
+                f"plan {plan.id} is being run by {who} since {plan.at:%Y-%m-%d %H:%M:%S} UTC",
+                hint="wait for it; `sqlmig status` shows how far it is",
+            )
+        state = "died" if alive is False else "was last heard of"
+        raise UnfinishedPlanError(
+            f"plan {plan.id} is unfinished: {who} {state} at {plan.last_sign:%Y-%m-%d %H:%M:%S} UTC",
+            hint="`sqlmig repair` shows it; `sqlmig repair --resume` goes on, "
+            "`sqlmig repair --rollback` takes it back",
+        )
+    ticking = deployment.ticking
+    if ticking is not None and is_alive(ticking):
+        raise UnfinishedPlanError(
+            f"the pipeline is ticking in {describe_owner(ticking)}",
+            hint="run the command again when the tick is over",
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,182 @@
+"""The readers of a plan that tell it: text and Markdown. They decide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlmig.planning.steps import (
+    Action,
+    AlterTable,
+    Attach,
+    Bootstrap,
+    Checkpoint,
+    ContinueSource,
+    CreateTable,
+    Detach,
+    DetachSource,
+    EmptyTable,
+    Execute,
+    Plan,
+    RenameTable,
+    Restore,
+    Resume,
+    RunFunction,
+    StartSource,
+    Step,
+    Stop,
+    Volume,
+    assert_never,
+)
+from sqlmig.program.diff import ProgramDiff
+
+_SIGNS = {"added": "+", "removed": "-", "modified": "~", "affected": "~"}
+
+
+def describe_action(action: Action) -> str:
+    """A step in a few words, the same everywhere."""
+    match action:
+        case Stop():
+            return "stop"
+        case Checkpoint():
+            return "checkpoint"
+        case RenameTable(before, after):
+            return f"rename table `{before}` to `{after}`"
+        case CreateTable(relation):
+            return f"create table `{relation}`"
+        case AlterTable(relation, operations):
+            return f"alter table `{relation}`" + (
+                f": {', '.join(operations)}" if operations else ""
+            )
+        case EmptyTable(relation):
+            return f"empty table `{relation}`"
+        case Attach(relation):
+            return f"attach `{relation}`"
+        case Restore(relation, _, version):
+            return f"restore `{relation}` to version {version}"
+        case Execute(_, _, _, sql):
+            line = " ".join(sql.split())
+            return f"execute: {line if len(line) <= 72 else line[:69] + '...'}"
+        case RunFunction(_, _, _, name):
+            return f"run {name}()"
+        case StartSource(connector, _, generation):
+            return f"start source `{connector}`" + (" again" if generation > 1 else "")
+        case ContinueSource(connector):
+            return f"continue source `{connector}`"
+        case DetachSource(connector):
+            return f"detach source `{connector}`"
+        case Bootstrap(relation):
+            return f"bootstrap `{relation}`"
+        case Detach(relation):
+            return f"detach `{relation}`"
+        case Resume():
+            return "resume"
+        case _:
+            assert_never(action)
+
+
+def describe_diff(diff: ProgramDiff) -> tuple[str, ...]:
+    """The program diff in lines: a sign, what it is, its name, why."""
+    lines = []
+    for change in diff.changes:
+        reasons = f": {'; '.join(change.reasons)}" if change.reasons else ""
+        lines.append(f"{_SIGNS[change.how]} {change.what} {change.name}{reasons}")
+    return tuple(lines)
+
+
+def to_text(plan: Plan) -> str:
+    """The plan for a terminal."""
+    lines = [f"{plan.direction} {plan.deployed or 'base'} -> {plan.target or 'base'} (plan {plan.id})"]
+    if plan.is_noop:
+        return "\n".join([lines[0], "", "nothing to do"]) + "\n"
+    lines += ["", "changes:"]
+    lines += [f"  {line}" for line in describe_diff(plan.diff)] or ["  none in the program"]
+    lines += ["", "steps:"]
+    width = max(len(describe_action(step.action)) for step in plan.steps)
+    for step in plan.steps:
+        tail = _tail(step)
+        text = f"  {step.number:>3}  {describe_action(step.action):<{min(width, 60)}}"
+        lines.append(f"{text}  {tail}".rstrip())
+    if plan.destructive:
+        lines += ["", "destructive (needs --allow-destructive), lost for good after a change of the rows:"]
+        lines += [f"  {step.number:>3}  {step.destructive}" for step in plan.destructive]
+    if plan.warnings:
+        lines += ["", "warnings:", *(f"  {warning}" for warning in plan.warnings)]
+    if plan.blockers:
+        lines += ["", "blocked:"]
+        for blocker in plan.blockers:
+            where = f"{blocker.location}: " if blocker.location else ""
+            lines.append(f"  {where}{blocker.message}")
+            if blocker.hint:
+                lines.append(f"    hint: {blocker.hint}")
+    total = _total(plan.steps)
+    lines += ["", f"reads {total}; no input is read between stop and resume"]
+    return "\n".join(lines) + "\n"
+
+
+def to_markdown(plan: Plan) -> str:
+    """The plan for a pull request or a job summary."""
+    title = f"`{plan.deployed or 'base'}` → `{plan.target or 'base'}`"
+    lines = [f"### sqlmig {plan.direction} {title}", "", f"Plan `{plan.id}` of pipeline `{plan.pipeline}`.", ""]
+    if plan.is_noop:
+        return "\n".join([*lines, "Nothing to do.", ""])
+    if plan.blockers:
+        lines += ["**Blocked:**", ""]
+        for blocker in plan.blockers:
+            where = f"`{blocker.location}`: " if blocker.location else ""
+            hint = f" ({blocker.hint})" if blocker.hint else ""
+            lines.append(f"- {where}{blocker.message}{hint}")
+        lines.append("")
+    lines += ["| change | what | name | why |", "|---|---|---|---|"]
+    for change in plan.diff.changes:
+        why = "; ".join(change.reasons).replace("|", "\\|")
+        lines.append(f"| {change.how} | {change.what} | `{change.name}` | {why} |")
+    lines += ["", "| step | what | why | reads | writes |", "|---|---|---|---|---|"]
+    for step in plan.steps:
+        reads = ", ".join(_volume(v) for v in step.reads)
+        writes = _volume(step.writes) if step.writes else ""
+        what = describe_action(step.action).replace("|", "\\|")
+        lines.append(
+            f"| {step.number} | {what} | {step.cause.replace('|', chr(92) + '|')} | {reads} | {writes} |"
+        )
+    if plan.destructive:
+        lines += ["", "**Destructive:**", ""]
+        lines += [f"- step {step.number}: {step.destructive}" for step in plan.destructive]
+    if plan.warnings:
+        lines += ["", "**Warnings:**", "", *(f"- {warning}" for warning in plan.warnings)]
+    lines += ["", f"Reads {_total(plan.steps)}; no input is read between stop and resume.", ""]
+    return "\n".join(lines)
+
+
+def size(count: int) -> str:
+    """Bytes in words: `1.4 MiB`."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def _tail(step: Step) -> str:
+    parts = [step.cause] if step.cause else []
+    reads = [v for v in step.reads if v.rows is not None]
+    if reads:
+        parts.append("reads " + ", ".join(_volume(v) for v in reads))
+    return "; ".join(parts)
+
+
+def _volume(volume: Volume) -> str:
+    if volume.rows is None:
+        return f"{volume.relation}"
+    rows = f"{volume.rows:,} row{'' if volume.rows == 1 else 's'}"
+    return f"{volume.relation} ({rows}, {size(volume.bytes or 0)})"
+
+
+def _total(steps: Iterable[Step]) -> str:
+    volumes = [v for step in steps for v in step.reads]
+    if not volumes:
+        return "0 rows"
+    rows = sum(v.rows or 0 for v in volumes)
+    unknown = any(v.rows is None for v in volumes)
+    text = f"{rows:,} rows ({size(sum(v.bytes or 0 for v in volumes))}) in Delta"
+    return text + (", and relations that this plan makes" if unknown else "")
