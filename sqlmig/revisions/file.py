@@ -7,6 +7,7 @@ serves the text that the ledger keeps when the file is gone.
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import warnings
 from collections.abc import Mapping
@@ -32,22 +33,42 @@ class RevisionFile:
     Args:
         revision: the id.
         down_revisions: ids of the parents; none for a base, several for a merge.
-        message: the docstring before the line `Revision ID:`.
-        created: the text after `Create Date:`, in ISO form as sqlmig writes it; "" if not there.
         branch_labels: labels that the file declares.
         depends_on: ids or labels that must be applied before, besides the parents.
         path: where the text comes from, as shown to people.
+        docstring: as Python keeps it, not cleaned.
         text: the whole text, line ends as LF.
     """
 
     revision: str
     down_revisions: tuple[str, ...]
-    message: str
-    created: str
     branch_labels: tuple[str, ...]
     depends_on: tuple[str, ...]
     path: str
+    docstring: str = field(repr=False)
     text: str = field(repr=False)
+
+    @cached_property
+    def message(self) -> str:
+        """What the revision is for: the docstring before the line `Revision ID:`."""
+        return self._message_and_created[0]
+
+    @cached_property
+    def created(self) -> str:
+        """The text after `Create Date:`, in ISO form as sqlmig writes it; "" if not there."""
+        return self._message_and_created[1]
+
+    @cached_property
+    def _message_and_created(self) -> tuple[str, str]:
+        docstring = inspect.cleandoc(self.docstring)
+        revision_line = _REVISION_ID_LINE.search(docstring)
+        if revision_line is None:
+            return docstring.strip(), ""
+        created = _CREATED_LINE.search(docstring, revision_line.start())
+        return (
+            docstring[: revision_line.start()].strip(),
+            created.group(1) if created else "",
+        )
 
     @property
     def title(self) -> str:
@@ -108,8 +129,7 @@ def parse_revision(text: str, path: str) -> RevisionFile:
     except RevisionError as error:
         raise RevisionError(error.message, location=location, hint=error.hint) from None
     parents, labels, depends_on = (_names(assigned, key, path) for key in _METADATA[1:])
-    message, created = _read_docstring(docstring)
-    return RevisionFile(name, parents, message, created, labels, depends_on, path, text)
+    return RevisionFile(name, parents, labels, depends_on, path, docstring, text)
 
 
 def parse_module(text: str, path: str) -> ast.Module:
@@ -199,15 +219,7 @@ def _assignments(module: ast.Module) -> dict[str, ast.expr]:
 
 
 def _docstring(module: ast.Module) -> str:
-    return ast.get_docstring(module) or ""
-
-
-def _read_docstring(docstring: str) -> tuple[str, str]:
-    revision_line = _REVISION_ID_LINE.search(docstring)
-    if revision_line is None:
-        return docstring.strip(), ""
-    created = _CREATED_LINE.search(docstring, revision_line.start())
-    return docstring[: revision_line.start()].strip(), created.group(1) if created else ""
+    return ast.get_docstring(module, clean=False) or ""
 
 
 def _literal(value: ast.expr, path: str, name: str) -> object:

@@ -1,0 +1,155 @@
+"""Where the project stands in Git: commit, branch, author, and whether it was changed since.
+
+It knows Git through GitPython, which is imported only when there is a repository to ask. It
+changes nothing, takes no lock, and never returns credentials.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+if TYPE_CHECKING:
+    from git import Git
+
+_INITIAL = "(initial)"
+_DETACHED = "(detached)"
+
+
+@dataclass(frozen=True)
+class GitState:
+    """What the ledger keeps of Git.
+
+    Args:
+        commit: the full id of the commit that is checked out; None before the first commit.
+        branch: the branch's name; None when the head is detached.
+        is_dirty: something in the project's folder differs from the commit, or is new and not
+            ignored.
+        author_name: who wrote the commit; None before the first commit.
+        author_email: the address in the commit; None before the first commit.
+        remote: address of the branch's remote, or of `origin`, or of the only one, without user
+            and password; None if there is none.
+    """
+
+    commit: str | None
+    branch: str | None
+    is_dirty: bool
+    author_name: str | None = None
+    author_email: str | None = None
+    remote: str | None = None
+
+    @property
+    def author(self) -> str | None:
+        """`name <address>`, as Git writes it."""
+        if self.author_name is None and self.author_email is None:
+            return None
+        return f"{self.author_name or ''} <{self.author_email or ''}>".strip()
+
+
+def read_git_state(path: Path) -> GitState | None:
+    """The state of the repository that holds the folder `path`.
+
+    Args:
+        path: the project's folder; only what lies in it can make the state dirty.
+
+    Returns:
+        None without a repository, without a `git` command, or where Git refuses to answer.
+    """
+    if not path.is_dir() or not _may_be_in_repository(path.resolve()):
+        return None
+    git = _git(path)
+    status = _run(
+        git, "status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--", "."
+    )
+    if status is None:
+        return None
+    headers = dict(
+        line[2:].split(" ", 1) for line in status.splitlines() if line.startswith("# branch.")
+    )
+    commit = headers.get("branch.oid", _INITIAL)
+    branch = headers.get("branch.head", _DETACHED)
+    has_commit = commit != _INITIAL
+    author = (
+        _run(git, "log", "-1", "--no-show-signature", "--format=%an%x00%ae") if has_commit else None
+    )
+    name, _, address = (author or "").partition("\0")
+    return GitState(
+        commit=commit if has_commit else None,
+        branch=None if branch == _DETACHED else branch,
+        is_dirty=any(line and not line.startswith("#") for line in status.splitlines()),
+        author_name=name or None,
+        author_email=address.strip() or None,
+        remote=_remote(git, branch),
+    )
+
+
+def without_credentials(address: str) -> str:
+    """A remote's address without user, password, query and fragment.
+
+    `git@host:path` stays, as does the user of an `ssh://` address: these name no person and no
+    secret.
+    """
+    if "://" not in address:
+        return address
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return re.sub(r"//[^/]*@", "//", address.partition("?")[0])
+    user, at, host = parts.netloc.rpartition("@")
+    if at and parts.scheme in ("ssh", "git+ssh", "ssh+git"):
+        host = f"{user.partition(':')[0]}@{host}"
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+def _may_be_in_repository(folder: Path) -> bool:
+    """False when Git needn't be asked: no `.git` here or above, and no variable names one."""
+    if "GIT_DIR" in os.environ:
+        return True
+    return any((parent / ".git").exists() for parent in (folder, *folder.parents))
+
+
+def _git(path: Path) -> Git:
+    # GitPython looks for the command when it is imported, and complains when there is none.
+    before = os.environ.get("GIT_PYTHON_REFRESH")
+    os.environ["GIT_PYTHON_REFRESH"] = "quiet"
+    try:
+        from git import Git
+    finally:
+        if before is None:
+            del os.environ["GIT_PYTHON_REFRESH"]
+        else:
+            os.environ["GIT_PYTHON_REFRESH"] = before
+    git = Git(path)
+    git.update_environment(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
+    return git
+
+
+def _run(git: Git, *arguments: str) -> str | None:
+    """The output of `git ...`; None when there is no such command, or it fails."""
+    from git.exc import CommandError
+
+    try:
+        return str(git.execute(["git", "--no-pager", *arguments]))
+    except (CommandError, OSError):
+        return None
+
+
+def _remote(git: Git, branch: str) -> str | None:
+    pattern = r"^(remote\..*\.url|branch\..*\.remote)$"
+    listed = _run(git, "config", "--null", "--get-regexp", pattern)
+    values = dict(
+        entry.partition("\n")[::2] for entry in (listed or "").split("\0") if "\n" in entry
+    )
+    remotes = {
+        key.removeprefix("remote.").removesuffix(".url"): address
+        for key, address in values.items()
+        if key.startswith("remote.")
+    }
+    for name in (values.get(f"branch.{branch}.remote"), "origin", *sorted(remotes)):
+        if name in remotes:
+            return without_credentials(remotes[name])
+    return None
