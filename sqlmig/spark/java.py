@@ -68,8 +68,8 @@ def check_java() -> None:
             [java, "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        what = "found none that runs"
-        raise EngineError(f"Java 17 or 21 is needed, {what} at {java}: {_WHAT_TO_INSTALL}") from None
+        found = f"found none that runs at {java}"
+        raise EngineError(f"Java 17 or 21 is needed, {found}: {_WHAT_TO_INSTALL}") from None
     version = parse_version(done.stderr + done.stdout)
     if version not in SUPPORTED:
         found = f"found {version}" if version else "found one that doesn't tell its version"

@@ -1,0 +1,79 @@
+"""The settings of a Spark that sqlmig starts. It decides; it starts nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from sqlmig.spark.jars import cache_folder
+
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+LOG4J = Path(__file__).with_name("log4j2.properties")
+
+# Settings of a session, not of its cluster: they are set over Spark Connect too.
+SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.sql.session.timeZone": "UTC",
+        # The default of 50 makes reading the state of a small table take seconds.
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
+)
+
+# Lists: a user's value is joined with ours. The value here is what joins them.
+JOINED: Mapping[str, str] = MappingProxyType(
+    {"spark.sql.extensions": ",", "spark.driver.extraJavaOptions": " "}
+)
+
+
+def settings_for(master: str, conf: Mapping[str, str]) -> dict[str, str]:
+    """All settings of a Spark that we start, jars left out; `conf` goes before ours.
+
+    Lists (extensions, Java options) are joined.
+    """
+    settings = {
+        **SESSION_SETTINGS,
+        "spark.sql.extensions": DELTA_EXTENSION,
+        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
+    }
+    cores = _local_cores(master)
+    if cores is not None:
+        settings |= {
+            "spark.sql.shuffle.partitions": str(cores),
+            # Nobody else talks to a local Spark; right also where the host's name is unknown.
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.warehouse.dir": str(cache_folder() / "spark-warehouse"),
+        }
+        if "SPARK_DRIVER_MEMORY" not in os.environ:
+            settings["spark.driver.memory"] = _driver_memory()
+    for name, value in conf.items():
+        separator = JOINED.get(name)
+        ours = settings.get(name)
+        settings[name] = f"{value}{separator}{ours}" if separator and ours and value else value
+    return settings
+
+
+def _local_cores(master: str) -> int | None:
+    """The cores of `local`, `local[4]`, `local[*]` or `local[4, 2]`; None for a cluster."""
+    match = re.fullmatch(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?", master)
+    if match is None:
+        return None
+    if match[1] == "*":
+        return os.cpu_count() or 2
+    return int(match[1] or 1)
+
+
+def _driver_memory() -> str:
+    """A quarter of the machine's memory, between Spark's default of 1 GB and 4 GB."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return "1g"
+    return f"{max(1, min(4, total // 4 // 1024**3))}g"
