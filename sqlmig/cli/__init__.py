@@ -1,0 +1,5 @@
+"""The command line. Only this package prints and exits; what it prints about comes from `sqlmig.commands`."""
+
+from sqlmig.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,260 @@
+"""The commands that plan and deploy: plan, upgrade, downgrade, approve, reject, repair, stamp."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sqlmig import commands
+from sqlmig.cli.app import global_options, opened
+from sqlmig.cli.output import is_interactive, print_json, say, to_json
+
+if TYPE_CHECKING:
+    from sqlmig.commands.deploy import Deployed
+    from sqlmig.planning.steps import Plan
+
+_WAITS = 3
+
+
+@click.command("plan")
+@click.argument("rev", metavar="[REV]", default="head")
+@click.option("--offline", is_flag=True, help="From the ledger alone: start no Spark, look at no table.")
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text",
+    show_default=True, help="How to tell it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("-o", "--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write it to FILE.")
+@global_options
+def plan_command(rev: str, offline: bool, style: str, as_json: bool, output: str | None) -> None:
+    """Show what it takes to bring the pipeline to REV, by default the head.
+
+    Exits with 4 if the plan is blocked.
+    """
+    plan = commands.make_plan(opened(), rev, offline=offline)
+    text = _told(plan, "json" if as_json else style)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        Path(output).write_text(text, encoding="utf-8")
+        say(f"plan {plan.id} written to {output}")
+    if plan.blockers:
+        click.get_current_context().exit(4)
+
+
+def _told(plan: Plan, style: str) -> str:
+    from sqlmig.planning import explain
+
+    if style == "json":
+        data = plan.to_dict()
+        # the frozen texts are in the revision files; a reader of the plan wants the plan
+        data.pop("stages")
+        data["ups"] = [{k: v for k, v in up.items() if k != "text"} for up in data["ups"]]
+        return to_json(data) + "\n"
+    return explain.to_markdown(plan) if style == "markdown" else explain.to_text(plan)
+
+
+@click.command("upgrade")
+@click.argument("rev", metavar="REV", default="head")
+@click.option(
+    "--bootstrap-policy",
+    type=click.Choice(["await_approval", "allow", "reject"]),
+    help="What to do with a plan that changes something; by default the target's.",
+)
+@click.option("-y", "--yes", is_flag=True, help="Go on without asking.")
+@click.option("--allow-destructive", is_flag=True, help="Run steps that lose rows, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@global_options
+def upgrade_command(
+    rev: str, bootstrap_policy: str | None, yes: bool, allow_destructive: bool, as_json: bool
+) -> None:
+    """Take the pipeline to REV (head, an id or its prefix, +1, label@head ...).
+
+    On a terminal the plan is shown and you are asked. Elsewhere the target's policy decides: with
+    await_approval the plan is recorded, the exit code is 3, and `sqlmig approve` goes on.
+    """
+    from sqlmig.cli.progress import progress
+
+    with progress() as observer:
+        result = commands.upgrade(
+            opened(),
+            rev,
+            policy=bootstrap_policy,
+            yes=yes,
+            allow_destructive=allow_destructive,
+            confirm=_confirm if is_interactive() else None,
+            observer=observer,
+        )
+    _report(result, as_json=as_json)
+
+
+@click.command("downgrade", context_settings={"ignore_unknown_options": True})
+@click.argument("rev", metavar="REV")
+@click.option("-y", "--yes", is_flag=True, help="Accepted for scripts; downgrade does not ask.")
+@click.option("--allow-destructive", is_flag=True, help="Run steps that lose rows, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@global_options
+def downgrade_command(rev: str, yes: bool, allow_destructive: bool, as_json: bool) -> None:
+    """Take the pipeline back to REV (-1, an id or its prefix, base ...).
+
+    It works although revision files are gone: the ledger holds what was applied.
+    """
+    from sqlmig.cli.progress import progress
+
+    del yes
+    with progress() as observer:
+        result = commands.downgrade(
+            opened(), rev, allow_destructive=allow_destructive, observer=observer
+        )
+    _report(result, as_json=as_json)
+
+
+@click.command("approve")
+@click.argument("plan", metavar="[PLAN]", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@global_options
+def approve_command(plan: str | None, as_json: bool) -> None:
+    """Carry out the plan that waits, if the deployed state is still the one it was made against."""
+    from sqlmig.cli.progress import progress
+
+    with progress() as observer:
+        result = commands.approve(opened(), plan, observer=observer)
+    _report(result, as_json=as_json)
+
+
+@click.command("reject")
+@click.argument("plan", metavar="[PLAN]", required=False)
+@global_options
+def reject_command(plan: str | None) -> None:
+    """Turn down the plan that waits for approval; nothing is run."""
+    say(f"plan {commands.reject(opened(), plan)} rejected; nothing was run")
+
+
+@click.command("repair")
+@click.option("--resume", is_flag=True, help="Finish the plan.")
+@click.option("--rollback", is_flag=True, help="Take it back: contents are those of its checkpoint.")
+@click.option("--json", "as_json", is_flag=True, help="Print the unfinished plan as JSON.")
+@global_options
+def repair_command(resume: bool, rollback: bool, as_json: bool) -> None:
+    """Show a plan that died under way; finish it, or take it back."""
+    from sqlmig.cli.progress import progress
+
+    if resume and rollback:
+        raise click.UsageError("'--resume' and '--rollback' exclude each other.")
+    project = opened()
+    with progress() as observer:
+        unfinished = commands.repair(project, resume=resume, rollback=rollback, observer=observer)
+    if as_json:
+        print_json(_unfinished(unfinished))
+        return
+    if unfinished is None:
+        say("No plan is unfinished.")
+        return
+    if resume or rollback:
+        now = commands.current(project)
+        say(
+            f"plan {unfinished.id} is {'finished' if resume else 'taken back'}; "
+            f"{now.entry.revision if now.entry else 'base'} is deployed"
+        )
+        return
+    from sqlmig.planning.explain import describe_action
+    from sqlmig.planning.steps import action_from_dict
+
+    click.echo(f"plan {unfinished.id}, to {unfinished.target or 'base'}, begun {unfinished.at:%F %T} UTC")
+    for step in unfinished.plan["steps"]:
+        progress_of = unfinished.steps.get(step["number"])
+        word = progress_of.status.value if progress_of else ""
+        click.echo(f"  {word:<8}{step['number']:>3} {describe_action(action_from_dict(step))}")
+    click.echo("\n`sqlmig repair --resume` goes on, `sqlmig repair --rollback` takes it back")
+
+
+@click.command("stamp")
+@click.argument("rev", metavar="REV")
+@click.option("--purge", is_flag=True, help="Forget first what was applied, known or not.")
+@global_options
+def stamp_command(rev: str, purge: bool) -> None:
+    """Write into the ledger that REV is deployed, doing nothing else."""
+    say(f"stamped {commands.stamp(opened(), rev, purge=purge) or 'base'}")
+
+
+def _confirm(plan: Plan) -> bool:
+    from sqlmig.planning.explain import to_text
+
+    say(to_text(plan))
+    return click.confirm("Carry it out?", default=False, err=True)
+
+
+def _report(result: Deployed, *, as_json: bool) -> None:
+    context = click.get_current_context()
+    plan = result.plan
+    if as_json:
+        print_json(_deployed(result))
+    if result.resumed:
+        say(f"plan {result.resumed}, which had died under way, was finished first")
+    if result.status == "nothing_to_do":
+        say(f"Nothing to do: {plan.target or 'base'} is deployed.")
+        return
+    if result.status == "awaiting_approval":
+        from sqlmig.planning.explain import to_text
+
+        say(to_text(plan))
+        say(f"AwaitingApproval: plan {plan.id} is recorded.\n")
+        say(f"hint: `sqlmig approve {plan.id}` carries it out, `sqlmig reject {plan.id}` turns it down")
+        context.exit(_WAITS)
+    failures = result.tick.failures if result.tick else {}
+    say(f"{plan.target or 'base'} is deployed")
+    if failures:
+        names = ", ".join(f"`{name}`" for name in sorted(failures))
+        say(
+            f"\nerror: the tick after it failed for {names}\n\n"
+            "hint: mend the cause; `sqlmig run --once` ticks again"
+        )
+        context.exit(1)
+
+
+def _deployed(result: Deployed) -> dict[str, Any]:
+    tick = result.tick
+    return {
+        "status": result.status,
+        "plan": result.plan.id,
+        "direction": result.plan.direction,
+        "deployed": result.plan.deployed,
+        "target": result.plan.target,
+        "diff": result.plan.diff.to_json(),
+        "resumed": result.resumed,
+        "tick": None if tick is None else tick_json(tick),
+    }
+
+
+def tick_json(tick: Any) -> dict[str, Any]:
+    """A tick as JSON."""
+    return {
+        "ingested": {
+            name: {"rows": rows, "rejected": rejected}
+            for name, (rows, rejected) in sorted(tick.ingested.items())
+        },
+        "refreshed": dict(sorted(tick.refreshed.items())),
+        "failures": dict(sorted(tick.failures.items())),
+    }
+
+
+def _unfinished(plan: Any) -> dict[str, Any] | None:
+    if plan is None:
+        return None
+    return {
+        "plan": plan.id,
+        "target": plan.target,
+        "begun": plan.at.isoformat(timespec="seconds"),
+        "diff": plan.program_diff,
+        "steps": [
+            {
+                **step,
+                "status": plan.steps[step["number"]].status.value
+                if step["number"] in plan.steps
+                else None,
+            }
+            for step in plan.plan["steps"]
+        ],
+    }

@@ -1,0 +1,64 @@
+"""A plain function for each verb of the command line: it takes a `Project`, returns values and prints nothing.
+
+    from sqlmig import commands
+
+    project = commands.open_project("school")
+    commands.upgrade(project, "head", yes=True)
+
+A verb's module is imported when the verb is first used, so that reading commands start fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sqlmig.commands.data import execute, query, run
+    from sqlmig.commands.deploy import approve, downgrade, make_plan, reject, repair, stamp, upgrade
+    from sqlmig.commands.inspect import branches, check, current, diff, heads, history, show, status
+    from sqlmig.commands.merging import merge
+    from sqlmig.commands.project import Project, init, open_project
+    from sqlmig.commands.revise import revision
+
+_MODULES = {
+    "data": ("execute", "query", "run"),
+    "deploy": ("approve", "downgrade", "make_plan", "reject", "repair", "stamp", "upgrade"),
+    "inspect": ("branches", "check", "current", "diff", "heads", "history", "show", "status"),
+    "merging": ("merge",),
+    "project": ("Project", "init", "open_project"),
+    "revise": ("revision",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "Project",
+    "approve",
+    "branches",
+    "check",
+    "current",
+    "diff",
+    "downgrade",
+    "execute",
+    "heads",
+    "history",
+    "init",
+    "make_plan",
+    "merge",
+    "open_project",
+    "query",
+    "reject",
+    "repair",
+    "revision",
+    "run",
+    "show",
+    "stamp",
+    "status",
+    "upgrade",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"sqlmig.commands.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,163 @@
+"""The verbs that touch the pipeline's rows: run, exec, query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlmig.commands.project import Project
+from sqlmig.errors import EngineError
+from sqlmig.execution import events
+from sqlmig.execution.effects import observed_cut
+from sqlmig.execution.engine import Mark
+from sqlmig.execution.executor import check_idle
+from sqlmig.execution.tick import Ticker, TickResult
+from sqlmig.ledger.records import Cut, Deployment, Kind, RelationState, Status
+from sqlmig.program.model import Program, View
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What a statement did: the table, its version now, the rows written where known."""
+
+    table: str
+    version: int
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows of a query.
+
+    Args:
+        columns: their names, in order.
+        rows: column -> value: numbers (decimals exact), text (dates and times in ISO form), lists, objects.
+        versions: relation -> Delta version that was read.
+        is_behind: tables that were read have newer rows, which views take up at the next tick.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+    versions: Mapping[str, int]
+    is_behind: bool = False
+
+
+def run(
+    project: Project, *, once: bool = True, observer: events.Observer = events.ignore
+) -> TickResult:
+    """Run one tick of the deployed pipeline: sources in, stale views computed, the cut recorded.
+
+    Args:
+        once: True; a pipeline that keeps ticking is not built yet.
+        observer: told what happens.
+
+    Raises:
+        UnfinishedPlanError: a plan or another tick is under way.
+        EngineError: nothing is deployed, or `once` is False.
+    """
+    if not once:
+        raise EngineError(
+            "this version of sqlmig runs one tick at a time", hint="`sqlmig run --once`"
+        )
+    deployment = _deployed(project)
+    check_idle(deployment)
+    program = project.parse_deployed(deployment.program)
+    return Ticker(project.engine, project.warehouse, project.journal, program, observer).tick()
+
+
+def execute(project: Project, sql: str) -> Executed:
+    """Run one INSERT, UPDATE, DELETE or MERGE on a table of the deployed pipeline.
+
+    Views take the change up at the next tick.
+
+    Args:
+        sql: the statement.
+
+    Raises:
+        UnfinishedPlanError: a plan is under way.
+        EngineError: the statement is wrong, or not one on a table.
+    """
+    deployment = _deployed(project)
+    check_idle(deployment)
+    program = project.parse_deployed(deployment.program)
+    journal = project.journal
+    cut = observed_cut(project.warehouse, deployment.cut)
+    mark = Mark(
+        project.config.pipeline, f"exec-{journal.owner.token}-{deployment.seq}", 1,
+        deployment.revision,
+    )
+    name, written = project.engine.execute(program, sql, cut.relations, mark)
+    state = cut.relations[name]
+    if written.version != state.version:
+        state = replace(
+            state,
+            version=written.version,
+            content=f"{state.folder}@{written.version}",
+            rows=written.rows,
+            bytes=written.bytes,
+            altered_from=state.altered_from if state.is_emptied else None,
+        )
+    journal.append(
+        Kind.EXEC,
+        Status.DONE,
+        revision=deployment.revision,
+        cut={"relations": {name: state.to_dict()}},
+        details={"rows": written.written},
+    )
+    return Executed(name, written.version, written.written)
+
+
+def query(project: Project, sql: str) -> Answer:
+    """Run a query over the deployed relations, all read at one consistent cut.
+
+    The cut is the newest at which everything that the query reads is consistent: what the last tick
+    or upgrade recorded, when it reads a materialized view; the tables as they are now, when it
+    reads tables and logical views only.
+
+    Args:
+        sql: a SELECT.
+
+    Raises:
+        EngineError: nothing is deployed, or the query is wrong.
+    """
+    deployment = _deployed(project)
+    program = project.parse_deployed(deployment.program)
+    read = _closure(program, sql)
+    states = {n: s for n, s in deployment.cut.relations.items() if n in read}
+    now = project.warehouse.observe({n: s for n, s in states.items() if _is_table(s)})
+    moved = {n for n, s in states.items() if s.folder in now and now[s.folder].version != s.version}
+    if all(_is_table(state) for state in states.values()) and deployment.unfinished is None:
+        states = dict(observed_cut(project.warehouse, Cut(relations=states)).relations)
+        moved = set()
+    columns, rows = project.engine.query(program, sql, states)
+    versions = {name: state.version for name, state in sorted(states.items())}
+    return Answer(columns, rows, versions, is_behind=bool(moved))
+
+
+def _is_table(state: RelationState) -> bool:
+    return state.kind == "table"
+
+
+def _closure(program: Program, sql: str) -> frozenset[str]:
+    from sqlmig.program.lineage import mentioned
+
+    names = mentioned(sql, frozenset(program.relations))
+    found: set[str] = set()
+    for name in names:
+        relation = program.relations[name]
+        if isinstance(relation, View) and not relation.is_stored:
+            found |= program.stored_reads(name)
+        else:
+            found.add(name)
+    return frozenset(found)
+
+
+def _deployed(project: Project) -> Deployment:
+    deployment = project.journal.refresh()
+    if deployment.deployed_seq < 0:
+        raise EngineError(
+            f"nothing is deployed to target `{project.target.name}`",
+            hint="`sqlmig upgrade head` deploys the head",
+        )
+    return deployment

@@ -1,0 +1,319 @@
+"""The verbs that only look: history, heads, branches, current, show, check, diff, status. They start no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlmig.commands.project import Project, refuse_edited
+from sqlmig.errors import RevisionError
+from sqlmig.revisions.identifier import resolve, resolve_range
+
+if TYPE_CHECKING:
+    from sqlmig.ledger.records import AppliedRevision, Deployment
+    from sqlmig.program.diff import ProgramDiff
+    from sqlmig.program.model import Program
+    from sqlmig.revisions.file import RevisionFile
+    from sqlmig.revisions.graph import RevisionGraph
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A revision as `history`, `heads`, `branches` and `show` list it.
+
+    `children` are its direct children; `is_lost` says that only the ledger still has it.
+    """
+
+    revision: str
+    down_revisions: tuple[str, ...]
+    depends_on: tuple[str, ...]
+    branch_labels: tuple[str, ...]
+    message: str
+    created: str
+    path: str
+    children: tuple[str, ...]
+    is_head: bool
+    is_current: bool = False
+    is_lost: bool = False
+
+    @property
+    def is_branch_point(self) -> bool:
+        """Several revisions follow it."""
+        return len(self.children) > 1
+
+    @property
+    def is_merge_point(self) -> bool:
+        """It joins several revisions."""
+        return len(self.down_revisions) > 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "revision": self.revision,
+            "down_revisions": list(self.down_revisions),
+            "depends_on": list(self.depends_on),
+            "branch_labels": list(self.branch_labels),
+            "message": self.message,
+            "created": self.created,
+            "path": self.path,
+            "is_head": self.is_head,
+            "is_current": self.is_current,
+            "is_branch_point": self.is_branch_point,
+            "is_merge_point": self.is_merge_point,
+            "is_lost": self.is_lost,
+        }
+
+
+@dataclass(frozen=True)
+class Current:
+    """The deployed revision: None for base. `is_head` says that nothing is to be applied."""
+
+    entry: Entry | None
+    is_head: bool
+    since: datetime | None
+    commit: str | None
+    actor: str | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """The pipeline's state, as the ledger has it.
+
+    Args:
+        details: the program diff of the plan that waits for approval or is under way, as JSON.
+        plan: that plan's id. steps_done, steps: how far it is.
+        relations: relation -> its state as JSON. connectors: the same for connectors.
+    """
+
+    pipeline: str
+    target: str
+    state: str
+    revision: str | None
+    since: datetime | None
+    plan: str | None
+    details: Mapping[str, Any] | None
+    steps_done: int | None
+    steps: int | None
+    last_tick: datetime | None
+    error: str | None
+    relations: Mapping[str, Mapping[str, Any]]
+    connectors: Mapping[str, Mapping[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "pipeline": self.pipeline,
+            "target": self.target,
+            "state": self.state,
+            "revision": self.revision,
+            "since": _iso(self.since),
+            "plan": self.plan,
+            "details": self.details,
+            "steps_done": self.steps_done,
+            "steps": self.steps,
+            "last_tick": _iso(self.last_tick),
+            "error": self.error,
+            "relations": dict(self.relations),
+            "connectors": dict(self.connectors),
+        }
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What `check` found: the head, and how `pipeline/` differs from it."""
+
+    head: str | None
+    diff: ProgramDiff
+
+
+def history(
+    project: Project, *, rev_range: str | None = None, with_current: bool = False
+) -> tuple[Entry, ...]:
+    """The revisions, newest first.
+
+    Args:
+        rev_range: `a:b`; by default all.
+        with_current: read the ledger and mark the deployed revision.
+    """
+    deployment = project.deployment() if with_current or _needs_ledger(rev_range) else None
+    graph = project.graph(deployment)
+    deployed = deployment.revision if deployment else None
+    names = resolve_range(graph, rev_range or ":", deployed)
+    return tuple(_entry(project, graph, name, deployment) for name in names)
+
+
+def heads(project: Project) -> tuple[Entry, ...]:
+    """The revisions that nothing follows, sorted."""
+    graph = project.graph()
+    return tuple(_entry(project, graph, name, None) for name in graph.heads)
+
+
+def branches(project: Project) -> tuple[tuple[Entry, tuple[Entry, ...]], ...]:
+    """Each branch point with the revisions that follow it."""
+    graph = project.graph()
+    return tuple(
+        (
+            _entry(project, graph, name, None),
+            tuple(_entry(project, graph, child, None) for child in graph.children(name)),
+        )
+        for name in graph.branch_points
+    )
+
+
+def show(project: Project, target: str) -> tuple[Entry, str]:
+    """A revision and the text of its file, or what the ledger kept of it.
+
+    Raises:
+        RevisionError: no such revision.
+    """
+    deployment = project.deployment()
+    graph = project.graph(deployment)
+    name = resolve(graph, target, deployment.revision)
+    if name is None:
+        raise RevisionError("base has no revision file", hint="`sqlmig history` lists the revisions")
+    file = project.directory.get(name)
+    return (
+        _entry(project, graph, name, deployment),
+        file.text if file else deployment.known[name].text,
+    )
+
+
+def current(project: Project) -> Current:
+    """What the ledger says is deployed."""
+    deployment = project.deployment()
+    last = deployment.last_applied
+    if deployment.revision is None:
+        return Current(None, not len(project.graph(deployment)), deployment.since, None, None)
+    graph = project.graph(deployment)
+    entry = _entry(project, graph, deployment.revision, deployment)
+    own = last is not None and last.revision == deployment.revision
+    return Current(
+        entry,
+        entry.is_head and not entry.is_lost and len(project.directory.graph.heads) == 1,
+        deployment.since,
+        last.commit if last and own else None,
+        last.actor if last and own else None,
+    )
+
+
+def check(project: Project) -> Checked:
+    """Compare `pipeline/` with the head; every revision file is read whole.
+
+    Returns:
+        The difference; empty when nothing has to be frozen.
+
+    Raises:
+        RevisionError: broken files, several heads, or an applied file that was edited.
+        ProgramErrors: the SQL has mistakes.
+    """
+    from sqlmig.program.diff import diff_programs
+    from sqlmig.program.model import EMPTY_PROGRAM
+
+    project.directory.check()
+    deployment = project.deployment()
+    refuse_edited(project, deployment)
+    graph = project.directory.graph
+    head = resolve(graph, "head") if len(graph) else None
+    frozen = project.parse(project.revision_files(head, deployment)) if head else EMPTY_PROGRAM
+    return Checked(head, diff_programs(frozen, project.parse(project.working_files())))
+
+
+def diff(project: Project, before: str = "deployed", after: str = "working") -> ProgramDiff:
+    """The program diff of two programs.
+
+    Args:
+        before, after: any name of a revision, `deployed` (what runs now), or `working`
+            (`pipeline/*.sql` as it is).
+    """
+    from sqlmig.program.diff import diff_programs
+
+    names = (before, after)
+    deployment = project.deployment() if any(n != "working" for n in names) else None
+    return diff_programs(_program(project, before, deployment), _program(project, after, deployment))
+
+
+def status(project: Project) -> Status:
+    """The pipeline's state."""
+    deployment = project.deployment()
+    plan = deployment.unfinished or deployment.awaiting
+    done = None
+    if plan is not None:
+        done = sum(1 for s in plan.steps.values() if s.status.value == "done")
+    return Status(
+        pipeline=project.config.pipeline,
+        target=project.target.name,
+        state=deployment.state.value,
+        revision=deployment.revision,
+        since=deployment.since,
+        plan=plan.id if plan else None,
+        details=plan.program_diff if plan else None,
+        steps_done=done,
+        steps=len(plan.plan["steps"]) if plan else None,
+        last_tick=deployment.last_tick,
+        error=deployment.error,
+        relations={
+            name: {
+                "kind": state.kind,
+                "version": state.version,
+                "rows": state.rows,
+                "bytes": state.bytes,
+                "folder": state.folder,
+            }
+            for name, state in sorted(deployment.cut.relations.items())
+        },
+        connectors={
+            name: {
+                "generation": state.generation,
+                "rows": state.rows,
+                "rejected": state.rejected,
+            }
+            for name, state in sorted(deployment.cut.connectors.items())
+        },
+    )
+
+
+def _program(project: Project, name: str, deployment: Deployment | None) -> Program:
+    from sqlmig.program.model import EMPTY_PROGRAM
+
+    if name == "working":
+        return project.parse(project.working_files())
+    assert deployment is not None
+    if name == "deployed":
+        return project.parse_deployed(deployment.program)
+    revision = resolve(project.graph(deployment), name, deployment.revision)
+    if revision is None:
+        return EMPTY_PROGRAM
+    return project.parse(project.revision_files(revision, deployment))
+
+
+def _needs_ledger(rev_range: str | None) -> bool:
+    return rev_range is not None and "current" in rev_range
+
+
+def _entry(
+    project: Project, graph: RevisionGraph, name: str, deployment: Deployment | None
+) -> Entry:
+    file: RevisionFile | AppliedRevision | None = project.directory.get(name)
+    is_lost = file is None
+    if file is None:
+        assert deployment is not None
+        file = deployment.known[name]
+    return Entry(
+        revision=name,
+        down_revisions=graph.down_revisions(name),
+        depends_on=file.depends_on,
+        branch_labels=file.branch_labels,
+        message=file.message,
+        created=getattr(file, "created", ""),
+        path=file.path,
+        children=graph.children(name),
+        is_head=name in graph.heads,
+        is_current=deployment is not None and deployment.revision == name,
+        is_lost=is_lost,
+    )
+
+
+def _iso(at: datetime | None) -> str | None:
+    return at.isoformat(timespec="seconds") if at else None
