@@ -1,0 +1,54 @@
+"""What all tests share: one Spark for the whole run, a warehouse each, hypothesis's settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+settings.register_profile(
+    "local", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.register_profile(
+    "ci", parent=settings.get_profile("local"), derandomize=True, print_blob=True
+)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that asks for Spark, so that `make test-fast` leaves it out."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own environment decides nothing in a test."""
+    for name in ("SQLMIG_CONFIG", "SQLMIG_TARGET"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One Spark with Delta for all tests: starting one takes seconds."""
+    from sqlmig.spark.session import close_sessions, open_session
+
+    log = tmp_path_factory.mktemp("spark") / "spark.log"
+    yield open_session({"master": "local[*]"}, app_name="sqlmig tests", log_path=log)
+    close_sessions()
+
+
+@pytest.fixture
+def tmp_warehouse(tmp_path: Path) -> Path:
+    """An empty folder for a target's tables, checkpoints and ledger."""
+    warehouse = tmp_path / "warehouse"
+    warehouse.mkdir()
+    return warehouse
