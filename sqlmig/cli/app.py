@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -98,6 +99,18 @@ class LazyGroup(click.Group):
                 err=True,
             )
             ctx.exit(1)
+
+
+class RevisionCommand(click.Command):
+    """A command that takes a revision's name, which may be `-1`: that is no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        known = {name for p in self.get_params(ctx) for name in (*p.opts, *p.secondary_opts)}
+        given = [arg.partition("=")[0] for arg in args if arg.startswith("-") and arg != "--"]
+        ctx.ignore_unknown_options = all(
+            name in known or re.fullmatch(r"-\d+", name) for name in given
+        )
+        return super().parse_args(ctx, args)
 
 
 def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sqlmig import commands
-from sqlmig.cli.app import global_options, opened
+from sqlmig.cli.app import RevisionCommand, global_options, opened
 from sqlmig.cli.output import is_interactive, print_json, say, to_json
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _WAITS = 3
 
 
-@click.command("plan")
+@click.command("plan", cls=RevisionCommand)
 @click.argument("rev", metavar="[REV]", default="head")
 @click.option("--offline", is_flag=True, help="From the ledger alone: start no Spark, look at no table.")
 @click.option(
@@ -56,7 +56,7 @@ def _told(plan: Plan, style: str) -> str:
     return explain.to_markdown(plan) if style == "markdown" else explain.to_text(plan)
 
 
-@click.command("upgrade")
+@click.command("upgrade", cls=RevisionCommand)
 @click.argument("rev", metavar="REV", default="head")
 @click.option(
     "--bootstrap-policy",
@@ -90,7 +90,7 @@ def upgrade_command(
     _report(result, as_json=as_json)
 
 
-@click.command("downgrade", context_settings={"ignore_unknown_options": True})
+@click.command("downgrade", cls=RevisionCommand)
 @click.argument("rev", metavar="REV")
 @click.option("-y", "--yes", is_flag=True, help="Accepted for scripts; downgrade does not ask.")
 @click.option("--allow-destructive", is_flag=True, help="Run steps that lose rows, too.")
@@ -170,7 +170,7 @@ def repair_command(resume: bool, rollback: bool, as_json: bool) -> None:
     click.echo("\n`sqlmig repair --resume` goes on, `sqlmig repair --rollback` takes it back")
 
 
-@click.command("stamp")
+@click.command("stamp", cls=RevisionCommand)
 @click.argument("rev", metavar="REV")
 @click.option("--purge", is_flag=True, help="Forget first what was applied, known or not.")
 @global_options

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sqlmig import commands
-from sqlmig.cli.app import global_options, opened
+from sqlmig.cli.app import RevisionCommand, global_options, opened
 from sqlmig.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def branches_command(verbose: bool, as_json: bool) -> None:
             click.echo(f"{' ' * len(entry.revision)} -> {short_entry(child)}")
 
 
-@click.command("show")
+@click.command("show", cls=RevisionCommand)
 @click.argument("rev", metavar="REV")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, with the file's text.")
 @global_options

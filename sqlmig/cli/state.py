@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sqlmig import commands
-from sqlmig.cli.app import global_options, opened
+from sqlmig.cli.app import RevisionCommand, global_options, opened
 from sqlmig.cli.output import print_json, say
 from sqlmig.cli.revisions import short_entry, verbose_entry
 
@@ -70,7 +70,7 @@ def status_command(as_json: bool) -> None:
         click.echo(f"  source {name}: {connector['rows']:,} rows read{aside}")
 
 
-@click.command("diff")
+@click.command("diff", cls=RevisionCommand)
 @click.argument("before", metavar="[A]", default="deployed")
 @click.argument("after", metavar="[B]", default="working")
 @click.option("--json", "as_json", is_flag=True, help="Print the program diff as JSON.")

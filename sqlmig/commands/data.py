@@ -140,9 +140,11 @@ def _is_table(state: RelationState) -> bool:
 
 
 def _closure(program: Program, sql: str) -> frozenset[str]:
-    from sqlmig.program.lineage import mentioned
+    from sqlmig.program.query import read_query
 
-    names = mentioned(sql, frozenset(program.relations))
+    read = read_query(sql)
+    named = read.relations if read.is_read else read.mentioned
+    names = {name for name, _ in named} & set(program.relations)
     found: set[str] = set()
     for name in names:
         relation = program.relations[name]
