@@ -1,0 +1,244 @@
+"""Canonical text and fingerprints: equal text, equal meaning. It knows tokens and schemas, and no files.
+
+The canonical text of a query is its own token stream, never SQL that was generated from a syntax tree: a tree may
+have lost something. Joined by spaces, tokens can be told apart again, so the text loses only what a
+rule below drops. Each rule says why two queries that it makes equal give equal rows.
+
+- `layout`: white space and comments are dropped. Spark's lexer drops them before its parser sees anything.
+  Hints are kept, for they are tokens.
+- `identifier_case`: words and quoted names are put in lower case. Spark compares keywords, functions and names
+  without regard to case. The spelling of a name can still become data, in the text that `to_json` makes: so it
+  counts, in all queries of a program, when one of them calls such a function, UNPIVOT, or a function
+  that Spark doesn't bring along. Then only such keywords are folded as the query uses for no column.
+- `quoting`: backticks are dropped from a name that is a plain word and no keyword. To Spark's parser, such a word
+  is the same identifier with them and without.
+- `alias_names`: the name of an input of FROM becomes its number, `AS` is dropped, and an input without an alias
+  is numbered as if it had its own name as one. Names of inputs are bound variables: they can be renamed freely when
+  every use is known, none is captured, and none can become data (Spark's names for unnamed columns leave
+  them out). Where that isn't certain, all of them stay as they are (`aliases_are_safe`).
+- `star`: nothing is dropped; the columns that each `*` stands for are added, or where they aren't known, the
+  fingerprint of the relation that gives them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+from sqlmig.program.lexer import QUOTED, WORD, Token
+from sqlmig.program.lineage import Columns, Schemas, aliases_are_safe, input_columns, visible_inputs
+from sqlmig.program.model import Program, Relation, Sink, Source, Table, View
+from sqlmig.program.query import Query
+from sqlmig.program.vocabulary import FUNCTIONS, KEYWORDS
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAMES_BECOME_DATA = frozenset(
+    """
+    json_object_keys reflect java_method try_reflect schema_of_avro schema_of_csv schema_of_json schema_of_variant
+    schema_of_variant_agg schema_of_xml to_avro to_csv to_json to_protobuf to_variant_object to_xml typeof
+    """.split()  # noqa: SIM905
+)
+# Keywords whose letter case never counts, unless the query also has a column of that name.
+_CLAUSES = frozenset(
+    """
+    and as asc between by case cross desc distinct else end except exists from full group having in inner intersect
+    is join left like limit not null on or order outer over partition right select semi then union using when
+    where with
+    """.split()  # noqa: SIM905
+)
+
+
+def case_counts(queries: Iterable[Query]) -> bool:
+    """True when the spelling of names can become data somewhere in a program with these queries."""
+    return any(
+        not query.functions <= FUNCTIONS
+        or not query.functions.isdisjoint(_NAMES_BECOME_DATA)
+        or "unpivot" in query.words
+        for query in queries
+    )
+
+
+def canonical_text(
+    query: Query,
+    schemas: Schemas,
+    upstream: Mapping[str, str],
+    reads: Iterable[str],
+    spelling: bool,
+) -> str:
+    """The canonical text of a query.
+
+    Args:
+        query: the query.
+        schemas: columns of the relations that it reads.
+        upstream: canonical text of the views that it reads.
+        reads: the names of those relations.
+        spelling: letter case of identifiers counts (`case_counts`).
+    """
+    text = _tokens_text(query.text, spelling, aliases_are_safe(query, schemas), query)
+    stars = list(_star_texts(query, schemas, upstream, sorted(reads)))
+    return "\n".join((text, *stars)) if stars else text
+
+
+_memo: dict[tuple[str, bool, bool], str] = {}
+
+
+def _tokens_text(text: str, spelling: bool, numbered: bool, query: Query) -> str:
+    key = (text, spelling, numbered)
+    found = _memo.get(key)
+    if found is None:
+        if len(_memo) > 50_000:
+            _memo.clear()
+        found = _memo[key] = " ".join(_canonical_tokens(query, spelling, numbered))
+    return found
+
+
+def _canonical_tokens(query: Query, spelling: bool, numbered: bool) -> Iterator[str]:
+    numbers = _numbers(query) if numbered else {}
+    tokens = query.tokens
+    explicit = {item.name_token for item in query.inputs if item.is_explicit}
+    implicit = {item.name_token for item in query.inputs if not item.is_explicit}
+    for i, token in enumerate(tokens):
+        if i in numbers:
+            if i in implicit:
+                yield _folded(query, i, spelling)
+            yield numbers[i]
+        elif numbered and i + 1 in explicit and token.word == "AS":
+            continue
+        else:
+            yield _folded(query, i, spelling)
+
+
+def _numbers(query: Query) -> dict[int, str]:
+    """Token -> `#number` of the input that it names, numbered in the order of the text."""
+    order = sorted(i for i, item in enumerate(query.inputs) if item.name_token is not None)
+    order.sort(key=lambda i: query.inputs[i].name_token or 0)
+    number = {i: f"#{n}" for n, i in enumerate(order, 1)}
+    numbers = {query.inputs[i].name_token: text for i, text in number.items()}
+    for reference in query.references:
+        if reference.input is not None:
+            numbers[reference.token] = number[reference.input]
+    return {token: text for token, text in numbers.items() if token is not None}
+
+
+def _folded(query: Query, index: int, spelling: bool) -> str:
+    token = query.tokens[index]
+    if token.kind == WORD:
+        return _word(query, index, token) if spelling else _lower(token.text)
+    if token.kind != QUOTED:
+        return token.text
+    name = token.name
+    if _PLAIN.fullmatch(name) and name.lower() not in KEYWORDS:
+        return name if spelling else name.lower()
+    return token.text if spelling else _lower(token.text)
+
+
+def _lower(text: str) -> str:
+    """Lower case where that is beyond doubt: in ASCII."""
+    return text.lower() if text.isascii() else text
+
+
+def _word(query: Query, index: int, token: Token) -> str:
+    """A word where spelling counts: folded only when it can't name a column."""
+    lower = _lower(token.text)
+    tokens = query.tokens
+    if not query.is_read or (index and tokens[index - 1].text == "."):
+        return token.text
+    if lower in _CLAUSES and lower not in query.named:
+        return lower
+    is_call = index + 1 < len(tokens) and tokens[index + 1].text == "("
+    return lower if is_call and lower in FUNCTIONS else token.text
+
+
+def _star_texts(
+    query: Query, schemas: Schemas, upstream: Mapping[str, str], reads: list[str]
+) -> Iterator[str]:
+    if not query.is_read:
+        if any(token.text == "*" for token in query.tokens):
+            for name in reads:
+                yield f"* {name} {_columns_text(schemas.get(name)) or _hash(upstream.get(name, ''))}"
+        return
+    for star in query.stars:
+        inputs = (
+            (star.input,) if star.input is not None else tuple(visible_inputs(query, star.block))
+        )
+        parts = []
+        for i in inputs:
+            text = _columns_text(input_columns(query, i, schemas))
+            relation = query.inputs[i].relation
+            if text is None and relation is not None:
+                text = _hash(upstream.get(relation, ""))
+            parts.append(text or "?")
+        yield f"* {' '.join(parts)}"
+
+
+@lru_cache(maxsize=4096)
+def _columns_text(columns: Columns | None) -> str | None:
+    if columns is None or any(column.name is None for column in columns):
+        return None
+    return "(" + ", ".join(f"{_quoted(name or '')} {type_ or '?'}" for name, type_ in columns) + ")"
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def _hash(*parts: str) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.hexdigest()[:16]
+
+
+def fingerprint(part: Relation | Source | Sink) -> str:
+    """The fingerprint of a relation or connector: equal for equal meaning. 16 hexadecimal digits.
+
+    The text of a view's COMMENT is no part of it; a table's is, for it is kept with the table.
+    """
+    match part:
+        case Table():
+            columns = [
+                repr((c.name.lower(), c.type, c.nullable, c.default, c.comment))
+                for c in part.columns
+            ]
+            key = repr(tuple(name.lower() for name in part.primary_key))
+            return _hash("table", key, repr(part.comment), *columns)
+        case View():
+            return _hash(
+                part.kind.value, repr(tuple(c.lower() for c in part.columns)), part.canonical
+            )
+        case Source():
+            return _hash("source", part.table, part.format, repr(part.options))
+        case Sink():
+            return _hash("sink", part.relation, part.format, repr(part.options))
+
+
+def materialization_fingerprint(program: Program, name: str) -> str:
+    """The fingerprint of what a stored view computes: its query and those of the logical views that it reads.
+
+    Of the stored relations at the leaves, it holds the names and the columns that are known, not how they come
+    about: together with their Delta versions it tells whether the contents are still right.
+    """
+    found: dict[str, str] = {}
+    pending = [name]
+    while pending:
+        current = pending.pop()
+        if current in found:
+            continue
+        relation = program.relations[current]
+        if isinstance(relation, View) and (current == name or not relation.is_stored):
+            found[current] = fingerprint(relation)
+            pending.extend(relation.reads)
+        else:
+            found[current] = f"stored {_schema_text(relation)}"
+    parts = [text for key in sorted(found) for text in (key, found[key])]
+    return _hash(name, *parts)
+
+
+def _schema_text(relation: Relation) -> str:
+    if isinstance(relation, Table):
+        return repr([(column.name.lower(), column.type) for column in relation.columns])
+    return repr([column.lower() for column in relation.output or ()])

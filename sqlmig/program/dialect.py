@@ -1,0 +1,100 @@
+"""Spark SQL as sqlglot can read it. It knows both lexers and sqlglot's parser; it draws no conclusions.
+
+sqlglot's Spark dialect takes `STREAM t` for a table with an alias, refuses `GROUP BY window(...)`, and lexes some
+strings and comments in other ways than Spark does. So it is given a text of the same length, made from
+Spark's own tokens: comments and hints are blank, strings hold harmless letters, STREAM is blank, and
+`window` has a name that sqlglot doesn't know. Every name keeps its offset.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from sqlmig.program.lexer import HINT, STRING, VARIABLE, WORD, Token
+
+_SPARK = Spark()
+_UNSAFE = re.compile(r"[^A-Za-z0-9 :.,_+-]")
+_BEFORE_RELATION = frozenset(("FROM", "JOIN", ",", "("))
+_AFTER_ALIAS = frozenset(
+    "AS JOIN INNER LEFT RIGHT FULL CROSS SEMI ANTI NATURAL ON USING WHERE GROUP HAVING ORDER SORT CLUSTER "
+    "DISTRIBUTE LIMIT OFFSET UNION EXCEPT MINUS INTERSECT LATERAL WINDOW TABLESAMPLE PIVOT UNPIVOT QUALIFY".split()
+)
+
+
+def parse_query(text: str, tokens: Sequence[Token]) -> exp.Expr | None:
+    """The syntax tree of one query, whose identifiers know their offsets in `text`; None when it can't be read."""
+    if any(token.text == "|>" for token in tokens):
+        return None
+    masked = mask(text, tokens)
+    try:
+        trees = _SPARK.parse(masked)
+    except (SqlglotError, ValueError, RecursionError, AttributeError, TypeError, LookupError):
+        return None
+    if len(trees) != 1 or not isinstance(
+        trees[0], (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
+    ):
+        return None
+    return trees[0]
+
+
+def mask(text: str, tokens: Sequence[Token]) -> str:
+    """The text that sqlglot is given; as long as `text`."""
+    parts: list[str] = []
+    position = 0
+    for token in _without_stream(tokens):
+        parts.append(" " * (token.start - position))
+        parts.append(token.text)
+        position = token.end
+    parts.append(" " * (len(text) - position))
+    return "".join(parts)
+
+
+def stream_tokens(tokens: Sequence[Token]) -> set[int]:
+    """Indexes of the tokens that mark a relation as a stream: STREAM, and the parentheses of STREAM(t)."""
+    found: set[int] = set()
+    for i, token in enumerate(tokens):
+        if token.kind != WORD or token.word != "STREAM" or i == 0 or i + 1 == len(tokens):
+            continue
+        if tokens[i - 1].word not in _BEFORE_RELATION:
+            continue
+        following = tokens[i + 1]
+        if following.is_name and following.word not in _AFTER_ALIAS:
+            found.add(i)
+        elif following.text == "(":
+            end = i + 2
+            while end < len(tokens) and (tokens[end].is_name or tokens[end].text == "."):
+                end += 1
+            if end > i + 2 and end < len(tokens) and tokens[end].text == ")":
+                found |= {i, i + 1, end}
+    return found
+
+
+def _without_stream(tokens: Sequence[Token]) -> list[Token]:
+    stream = stream_tokens(tokens)
+    return [
+        _plain(t, tokens[i + 1] if i + 1 < len(tokens) else None)
+        for i, t in enumerate(tokens)
+        if i not in stream
+    ]
+
+
+def _plain(token: Token, following: Token | None) -> Token:
+    if token.kind == WORD:
+        if following is not None and following.text == "(" and token.word == "WINDOW":
+            return token._replace(text="wind0w")
+        return token
+    length = len(token.text)
+    if token.kind == HINT:
+        return token._replace(text=" " * length)
+    if token.kind == VARIABLE:
+        return token._replace(text="_" * length)
+    if token.kind == STRING:
+        raw = token.text[0] in "rR"
+        body = token.text[2:-1] if raw else token.text[1:-1]
+        return token._replace(text=" " * raw + "'" + _UNSAFE.sub("_", body) + "'")
+    return token

@@ -1,0 +1,387 @@
+"""Reads one statement into its form: what it creates, word for word. It knows nothing of other statements.
+
+Offsets count from the beginning of the statement's text, so that equal text is read once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sqlmig.program.column_type import read_type
+from sqlmig.program.cursor import Cursor, FormError
+from sqlmig.program.lexer import NUMBER, STRING, WORD, LexError, Token, string_value, tokenize
+from sqlmig.program.model import Column, RelationKind
+from sqlmig.program.unsupported import FORMS, refuse
+
+SECRET = "${env:"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A name as the user wrote it, and its offset."""
+
+    text: str
+    at: int
+
+    @property
+    def folded(self) -> str:
+        """The name as names are compared."""
+        return self.text.lower()
+
+
+@dataclass(frozen=True)
+class TableForm:
+    """CREATE TABLE."""
+
+    at: int
+    name: Named
+    columns: tuple[tuple[Column, int], ...]
+    key: tuple[Named, ...]
+    comment: str | None
+
+
+@dataclass(frozen=True)
+class ViewForm:
+    """CREATE VIEW, MATERIALIZED VIEW or STREAMING TABLE; `query` is the exact text from `query_at` on."""
+
+    at: int
+    kind: RelationKind
+    name: Named
+    columns: tuple[Named, ...]
+    comment: str | None
+    query: str
+    query_at: int
+
+
+@dataclass(frozen=True)
+class ConnectorForm:
+    """CREATE SOURCE or CREATE SINK."""
+
+    at: int
+    is_source: bool
+    name: Named
+    relation: Named
+    format: str
+    options: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class BrokenForm:
+    """A statement with a mistake; `name` is what it would have created, so that its readers aren't blamed."""
+
+    problem: FormError
+    name: str | None = None
+
+
+Form = TableForm | ViewForm | ConnectorForm | BrokenForm
+
+
+@lru_cache(maxsize=16384)
+def read_form(text: str) -> Form | None:
+    """The form of one statement, or None where there are only comments and white space."""
+    try:
+        tokens = tokenize(text)
+    except LexError as error:
+        return BrokenForm(FormError(error.message, error.offset, error.hint))
+    if not tokens:
+        return None
+    reader = _Reader(tokens, text)
+    try:
+        return reader.read()
+    except FormError as problem:
+        return BrokenForm(problem, reader.creates)
+
+
+class _Reader(Cursor):
+    """Reads the head of a statement; `creates` is the relation's name once it is known."""
+
+    creates: str | None = None
+
+    def read(self) -> Form:
+        at = self.offset
+        refuse(self)
+        self.expect("CREATE", FORMS)
+        what = self.take("TABLE", "VIEW", "MATERIALIZED", "STREAMING", "SOURCE", "SINK")
+        if what in ("SOURCE", "SINK"):
+            return self._connector(at, what == "SOURCE")
+        if what == "MATERIALIZED":
+            self.expect("VIEW", "write `CREATE MATERIALIZED VIEW name AS query`")
+            return self._view(at, RelationKind.MATERIALIZED_VIEW)
+        if what == "STREAMING":
+            self.expect("TABLE", "write `CREATE STREAMING TABLE name AS query`")
+            return self._view(at, RelationKind.STREAMING_TABLE)
+        if what == "VIEW":
+            return self._view(at, RelationKind.VIEW)
+        assert what == "TABLE"
+        return self._table(at)
+
+    def _created_name(self, what: str) -> Named:
+        token = self.name(f"the {what}'s name")
+        if self.sees("."):
+            raise FormError(
+                f"the {what}'s name has a catalog or schema",
+                token.start,
+                "write the bare name: catalog and schema belong to the target in sqlmig.yml",
+            )
+        if not (token.name.isascii() and token.name.isidentifier()):
+            raise FormError(
+                f"`{token.name}` can't be a name of a {what}",
+                token.start,
+                "use letters, digits and underscores, and begin with a letter",
+            )
+        return Named(token.name, token.start)
+
+    def _string(self) -> str:
+        return string_value(self.of_kind(STRING, "a string").text)
+
+    def _comment(self) -> str | None:
+        return self._string() if self.take("COMMENT") else None
+
+    def _done(self, hint: str | None = None) -> None:
+        if not self.at_end:
+            raise self.unexpected("the end of the statement", hint)
+
+    def _no_secret(self) -> None:
+        for token in self.tokens:
+            if SECRET in token.text:
+                raise FormError(
+                    "a secret `${env:...}` can only stand in the OPTIONS of a connector",
+                    token.start + token.text.index(SECRET),
+                    "use a variable `${name}` of the target in sqlmig.yml",
+                )
+
+    # tables
+
+    def _table(self, at: int) -> TableForm:
+        name = self._created_name("table")
+        self.creates = name.folded
+        self._no_secret()
+        if self.sees("AS") or self.sees("USING"):
+            refuse_rest(self, name.text)
+        if not self.sees("("):
+            raise self.unexpected(
+                "`(` and the columns", f"write `CREATE TABLE {name.text} (id int, ...)`"
+            )
+        self.expect("(")
+        columns: list[tuple[Column, int]] = []
+        key: list[Named] = []
+        while True:
+            key_at = self.offset
+            if self.sees("PRIMARY", "KEY"):
+                self.position += 2
+                if key:
+                    raise FormError(
+                        "a second primary key",
+                        key_at,
+                        "list all key columns in one PRIMARY KEY (...)",
+                    )
+                key.extend(self._names("a key column"))
+            else:
+                column, column_at, is_key = self._column()
+                columns.append((column, column_at))
+                if is_key and key:
+                    raise FormError(
+                        "a second primary key",
+                        key_at,
+                        "list all key columns in one PRIMARY KEY (...)",
+                    )
+                if is_key:
+                    key.append(Named(column.name, column_at))
+            if self.take(")"):
+                break
+            self.expect(",")
+        comment = self._comment()
+        if not self.at_end:
+            refuse_rest(self, name.text)
+        if not columns:
+            raise FormError(f"table `{name.text}` has no columns", name.at)
+        return TableForm(at, name, tuple(columns), tuple(key), comment)
+
+    def _names(self, expected: str) -> list[Named]:
+        self.expect("(")
+        names = [self._named(expected)]
+        while not self.take(")"):
+            self.expect(",")
+            names.append(self._named(expected))
+        return names
+
+    def _named(self, expected: str) -> Named:
+        token = self.name(expected)
+        return Named(token.name, token.start)
+
+    def _column(self) -> tuple[Column, int, bool]:
+        if (
+            self.sees("CONSTRAINT")
+            or self.sees("CHECK", "(")
+            or self.sees("FOREIGN", "KEY")
+            or self.sees("UNIQUE", "(")
+        ):
+            raise FormError(
+                "constraints are not supported",
+                self.offset,
+                "write `PRIMARY KEY (...)` for the key",
+            )
+        token = self.name("a column's name")
+        type_ = read_type(self)
+        nullable, is_key = True, False
+        comment: str | None = None
+        default: str | None = None
+        while not (self.sees(",") or self.sees(")")):
+            if self.take("NOT"):
+                self.expect("NULL")
+                nullable = False
+            elif self.sees("PRIMARY", "KEY"):
+                self.position += 2
+                is_key = True
+            elif self.take("COMMENT"):
+                comment = self._string()
+            elif self.take("DEFAULT"):
+                default = self._default()
+            elif self.sees("GENERATED"):
+                raise FormError(
+                    "generated columns are not supported",
+                    self.offset,
+                    "compute the column in a view",
+                )
+            else:
+                raise self.unexpected("`,` or `)`")
+        return Column(token.name, type_, nullable, comment, default), token.start, is_key
+
+    def _default(self) -> str:
+        start, depth = self.position, 0
+        while (token := self.peek()) is not None:
+            if depth == 0 and (
+                token.text in (",", ")")
+                or (token.word in ("COMMENT", "NOT") and self.position > start)
+            ):
+                break
+            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(token.text, 0)
+            self.position += 1
+        if self.position == start:
+            raise self.unexpected("an expression after DEFAULT")
+        return self.text[self.tokens[start].start : self.tokens[self.position - 1].end]
+
+    # views
+
+    def _view(self, at: int, kind: RelationKind) -> ViewForm:
+        what = kind.value
+        name = self._created_name(what)
+        self.creates = name.folded
+        self._no_secret()
+        columns = self._view_columns() if self.sees("(") else ()
+        comment = self._comment()
+        if self.at_end or not self.sees("AS"):
+            hint = f"write `CREATE {what.upper()} {name.text} AS SELECT ...`"
+            if kind is RelationKind.STREAMING_TABLE:
+                hint = f"write `CREATE STREAMING TABLE {name.text} AS SELECT ... FROM STREAM t`"
+            raise self.unexpected("`AS` and a query", hint)
+        self.expect("AS")
+        if self.at_end:
+            raise self.unexpected("a query after AS")
+        first: Token = self.tokens[self.position]
+        if first.text != "(" and first.word not in ("SELECT", "WITH", "FROM", "VALUES", "TABLE"):
+            raise self.unexpected("a query after AS", "a query begins with SELECT or WITH")
+        return ViewForm(
+            at,
+            kind,
+            name,
+            columns,
+            comment,
+            self.text[first.start : self.tokens[-1].end],
+            first.start,
+        )
+
+    def _view_columns(self) -> tuple[Named, ...]:
+        self.expect("(")
+        names = []
+        while True:
+            names.append(self._named("a column's name"))
+            self._comment()
+            if self.take(")"):
+                return tuple(names)
+            if not self.sees(","):
+                raise self.unexpected(
+                    "`,` or `)`",
+                    "a view's columns have names only; their types come from the query",
+                )
+            self.expect(",")
+
+    # connectors
+
+    def _connector(self, at: int, is_source: bool) -> ConnectorForm:
+        what, preposition = ("source", "INTO") if is_source else ("sink", "FROM")
+        usage = f"write `CREATE {what.upper()} name {preposition} relation USING format OPTIONS (key 'value')`"
+        name = self._created_name(what)
+        self.expect(preposition, usage)
+        relation = self._created_name("relation")
+        self.expect("USING", usage)
+        format_ = self._dotted("a format")
+        options: tuple[tuple[str, str], ...] = ()
+        if self.take("OPTIONS"):
+            options = self._options(usage)
+        self._done(usage)
+        return ConnectorForm(
+            at,
+            is_source,
+            name,
+            relation,
+            format_.lower() if "." not in format_ else format_,
+            options,
+        )
+
+    def _dotted(self, expected: str) -> str:
+        token = self.peek()
+        if token is not None and token.kind == STRING:
+            return self._string()
+        parts = [self.name(expected).name]
+        while self.take(".", "-"):
+            joint = self.tokens[self.position - 1].text
+            parts.append(joint + self.name(expected).name)
+        return "".join(parts)
+
+    def _options(self, usage: str) -> tuple[tuple[str, str], ...]:
+        self.expect("(", usage)
+        options: dict[str, tuple[str, str]] = {}
+        while not self.take(")"):
+            if options:
+                self.expect(",", usage)
+            key_at = self.offset
+            key = self._dotted("an option's name")
+            self.take("=")
+            if key.lower() in options:
+                raise FormError(f"option `{key}` is given twice", key_at)
+            options[key.lower()] = (key, self._option_value(key))
+        return tuple(sorted(options.values(), key=lambda pair: (pair[0].lower(), pair)))
+
+    def _option_value(self, key: str) -> str:
+        token = self.peek()
+        sign = self.take("-") or ""
+        token = self.next(f"a value for option `{key}`")
+        if token.kind == STRING and not sign:
+            return string_value(token.text)
+        if token.kind == NUMBER:
+            return sign + token.text
+        if token.kind == WORD and token.word in ("TRUE", "FALSE"):
+            return token.text.lower()
+        self.position -= 1
+        raise self.unexpected(f"a value for option `{key}`", "put the value in single quotes")
+
+
+def refuse_rest(reader: Cursor, name: str) -> None:
+    """Raises for what other systems allow behind CREATE TABLE, with what to write instead."""
+    if reader.sees("AS"):
+        raise FormError(
+            "CREATE TABLE ... AS is not supported: a table holds input",
+            reader.offset,
+            f"write `CREATE MATERIALIZED VIEW {name} AS SELECT ...`",
+        )
+    if reader.sees("USING"):
+        raise FormError(
+            "USING is not supported: sqlmig keeps every table in Delta",
+            reader.offset,
+            "leave `USING` out",
+        )
+    raise reader.unexpected(
+        "the end of the statement", "a table has columns, a PRIMARY KEY and a COMMENT"
+    )
