@@ -97,8 +97,12 @@ class RevisionDirectory:
         diff_lines: Sequence[str] = (),
         up_lines: Sequence[str] = (),
         down_lines: Sequence[str] = (),
+        known: Iterable[Node] = (),
     ) -> RevisionFile:
         """Write a new revision; the arguments are those of `render_revision`.
+
+        Args:
+            known: revisions without a file that may be parents, as the ledger remembers them.
 
         Raises:
             RevisionError: the id is taken, a label is, or what `render_revision` refuses.
@@ -126,7 +130,7 @@ class RevisionDirectory:
         )
         path = self.path / file_name(revision, created, message)
         file = parse_revision(text, self._shown(path))
-        RevisionGraph([*self.files.values(), file])
+        RevisionGraph([*self.graph_with(known).nodes, file])
         self._write(path, text)
         return file
 

@@ -98,6 +98,11 @@ class RevisionGraph:
     def __len__(self) -> int:
         return len(self._nodes)
 
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes, sorted by id."""
+        return tuple(self._nodes.values())
+
     @cached_property
     def heads(self) -> tuple[str, ...]:
         """Revisions that are no revision's parent, sorted."""

@@ -31,8 +31,8 @@ def new_revision_id() -> str:
 
 def file_name(revision: str, created: datetime, message: str) -> str:
     """`20260610_8f3c2a91d0be_extend_date_range.py`: the day, the id, and words of the message."""
-    plain = unicodedata.normalize("NFKD", message.partition("\n")[0])
-    words = re.findall(r"[a-z0-9]+", plain.encode("ascii", "ignore").decode().lower())
+    plain = unicodedata.normalize("NFKD", message.partition("\n")[0].casefold())
+    words = re.findall(r"[a-z0-9]+", plain.encode("ascii", "ignore").decode())
     slug = "_".join(words)
     if len(slug) > _SLUG_LENGTH:
         slug = slug[: _SLUG_LENGTH + 1].rpartition("_")[0] or slug[:_SLUG_LENGTH]
