@@ -56,17 +56,17 @@ def resolve(graph: RevisionGraph, text: str, deployed: str | None = None) -> str
             )
         branch, _, name = text.rpartition("@")
         return _absolute(graph, text, name, branch or None, deployed)
-    label, symbol = relative["label"] or None, relative["symbol"]
+    label, symbol, steps = relative["label"] or None, relative["symbol"], int(relative["steps"])
     if symbol:
-        start = _absolute(graph, text, symbol, label, deployed)
+        start = _absolute(graph, text, symbol, label, deployed, may_lie_beside=steps > 0)
     else:
         start = _start_of_branch(graph, text, label, deployed)
-        if start is None and int(relative["steps"]) < 0:
+        if start is None and steps < 0:
             raise RevisionError(
                 f"`{text}` counts from the deployed revision, and nothing is deployed",
                 hint="count from a revision instead: `head-1`",
             )
-    return _walk(graph, text, start, int(relative["steps"]), label)
+    return _walk(graph, text, start, steps, label)
 
 
 def resolve_all(graph: RevisionGraph, text: str, deployed: str | None = None) -> tuple[str, ...]:
@@ -122,15 +122,27 @@ def resolve_range(graph: RevisionGraph, text: str, deployed: str | None = None) 
 
 
 def _absolute(
-    graph: RevisionGraph, text: str, symbol: str, label: str | None, deployed: str | None
+    graph: RevisionGraph,
+    text: str,
+    symbol: str,
+    label: str | None,
+    deployed: str | None,
+    *,
+    may_lie_beside: bool = False,
 ) -> str | None:
+    """The revision that a name without steps means.
+
+    Args:
+        may_lie_beside: the name needn't lie on the branch, as before `+N`: the steps lead there.
+    """
     if symbol in ("head", "heads"):
         return _one(text, _heads(graph, label))
     lineage = None if label is None else graph.lineage(_branch(graph, label))
     if symbol == "base":
         return None
     found = deployed if symbol == "current" else _by_prefix(graph, symbol, lineage)
-    if found is not None and lineage is not None and found not in lineage:
+    beside = found is not None and lineage is not None and found not in lineage
+    if beside and not may_lie_beside:
         raise RevisionError(f"revision `{found}` is not on branch `{label}`")
     return found
 

@@ -170,6 +170,17 @@ def test_a_revision_that_lies_beside_the_branch_is_an_error() -> None:
     assert caught.value.message == "revision `b2b2` is not on branch `tools`"
 
 
+def test_steps_up_may_lead_onto_a_branch_from_beside_it() -> None:
+    """
+             left
+           /      \\
+      root          both
+           \\      /
+             right               declares `tools`
+    """
+    assert resolve(MERGED, "tools@left+1") == "both"
+
+
 def test_a_prefix_of_several_ids_is_an_error_that_lists_them() -> None:
     graph = graph_of("ab12", "ab34 < ab12", "ab < ab34")
 
