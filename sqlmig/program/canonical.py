@@ -9,7 +9,8 @@ rule below drops. Each rule says why two queries that it makes equal give equal 
 - `identifier_case`: words and quoted names are put in lower case. Spark compares keywords, functions and names
   without regard to case. The spelling of a name can still become data, in the text that `to_json` makes: so it
   counts, in all queries of a program, when one of them calls such a function, UNPIVOT, or a function
-  that Spark doesn't bring along. Then only such keywords are folded as the query uses for no column.
+  that Spark doesn't bring along (`names_become_data`). Then `spelled_text` is compared too, where only such
+  keywords are folded as the query uses for no column. A materialization's fingerprint always holds it.
 - `quoting`: backticks are dropped from a name that is a plain word and no keyword. To Spark's parser, such a word
   is the same identifier with them and without.
 - `alias_names`: the name of an input of FROM becomes its number, `AS` is dropped, and an input without an alias
@@ -50,7 +51,7 @@ _CLAUSES = frozenset(
 )
 
 
-def case_counts(queries: Iterable[Query]) -> bool:
+def names_become_data(queries: Iterable[Query]) -> bool:
     """True when the spelling of names can become data somewhere in a program with these queries."""
     return any(
         not query.functions <= FUNCTIONS
@@ -61,11 +62,7 @@ def case_counts(queries: Iterable[Query]) -> bool:
 
 
 def canonical_text(
-    query: Query,
-    schemas: Schemas,
-    upstream: Mapping[str, str],
-    reads: Iterable[str],
-    spelling: bool,
+    query: Query, schemas: Schemas, upstream: Mapping[str, str], reads: Iterable[str]
 ) -> str:
     """The canonical text of a query.
 
@@ -74,18 +71,27 @@ def canonical_text(
         schemas: columns of the relations that it reads.
         upstream: canonical text of the views that it reads.
         reads: the names of those relations.
-        spelling: letter case of identifiers counts (`case_counts`).
     """
-    text = _tokens_text(query.text, spelling, aliases_are_safe(query, schemas), query)
+    text = _tokens_text(query, False, aliases_are_safe(query, schemas))
     stars = list(_star_texts(query, schemas, upstream, sorted(reads)))
     return "\n".join((text, *stars)) if stars else text
+
+
+def spelled_text(query: Query, schemas: Schemas) -> str:
+    """The canonical text without its stars, and with the letter case of every name that may become data."""
+    return _tokens_text(query, True, aliases_are_safe(query, schemas))
+
+
+def plain_text(query: Query) -> str:
+    """The canonical text without stars, and with the names of aliases: it depends on no schema."""
+    return _tokens_text(query, False, False)
 
 
 _memo: dict[tuple[str, bool, bool], str] = {}
 
 
-def _tokens_text(text: str, spelling: bool, numbered: bool, query: Query) -> str:
-    key = (text, spelling, numbered)
+def _tokens_text(query: Query, spelling: bool, numbered: bool) -> str:
+    key = (query.text, spelling, numbered)
     found = _memo.get(key)
     if found is None:
         if len(_memo) > 50_000:
@@ -230,7 +236,7 @@ def materialization_fingerprint(program: Program, name: str) -> str:
             continue
         relation = program.relations[current]
         if isinstance(relation, View) and (current == name or not relation.is_stored):
-            found[current] = fingerprint(relation)
+            found[current] = _hash(fingerprint(relation), relation.spelled)
             pending.extend(relation.reads)
         else:
             found[current] = f"stored {_schema_text(relation)}"
@@ -240,5 +246,5 @@ def materialization_fingerprint(program: Program, name: str) -> str:
 
 def _schema_text(relation: Relation) -> str:
     if isinstance(relation, Table):
-        return repr([(column.name.lower(), column.type) for column in relation.columns])
-    return repr([column.lower() for column in relation.output or ()])
+        return repr([(column.name, column.type) for column in relation.columns])
+    return repr(list(relation.output or ()))

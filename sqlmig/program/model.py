@@ -66,6 +66,7 @@ class View:
         volatile: the query may give other rows over the same input (`rand()`, `current_date()`).
         columns: output names given in parentheses after the view's name, or ().
         output: names of the output columns where they are known without Spark, else None.
+        spelled: as `canonical`, with the letter case of names, also of the columns of tables read.
         query_location: where `query` begins in the user's file.
     """
 
@@ -78,6 +79,7 @@ class View:
     columns: tuple[str, ...] = ()
     comment: str | None = None
     output: tuple[str, ...] | None = None
+    spelled: str = ""
     location: Location | None = field(default=None, compare=False)
     query_location: Location | None = field(default=None, compare=False)
 
@@ -132,14 +134,16 @@ class Program:
     Args:
         files: path -> text, as the user wrote them, sorted by path.
         relations: name -> relation, sorted by name.
-        sources: connector name -> source, sorted.
-        sinks: connector name -> sink, sorted.
+        sources: `<relation>.<connector>` -> source, sorted.
+        sinks: `<relation>.<connector>` -> sink, sorted.
+        spelling_counts: a query can turn names into data, so that their letter case matters.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
     relations: Mapping[str, Relation] = field(default_factory=dict)
     sources: Mapping[str, Source] = field(default_factory=dict)
     sinks: Mapping[str, Sink] = field(default_factory=dict)
+    spelling_counts: bool = False
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:

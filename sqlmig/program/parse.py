@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlmig.program.canonical import canonical_text, case_counts
+from sqlmig.program.canonical import canonical_text, names_become_data, spelled_text
 from sqlmig.program.check_columns import check_columns, check_table, check_view_columns
 from sqlmig.program.check_names import Reads, check_connectors, find_reads, order_views
 from sqlmig.program.declared import Declared, Mistakes, Place, declare
@@ -50,6 +50,7 @@ def parse_program(files: Mapping[str, str]) -> Program:
         relations=dict(sorted(relations.items())),
         sources={source.connector: source for source in sorted(sources, key=lambda s: s.connector)},
         sinks={sink.connector: sink for sink in sorted(sinks, key=lambda s: s.connector)},
+        spelling_counts=names_become_data(declared.queries.values()),
     )
 
 
@@ -60,7 +61,6 @@ def _relations(
     relations: dict[str, Relation] = {}
     schemas: dict[str, Columns | None] = {}
     upstream: dict[str, str] = {}
-    spelling = case_counts(declared.queries.values())
     spelled: dict[str, str] = {}
     for name, (form, place) in declared.tables.items():
         check_table(form, place, mistakes)
@@ -83,12 +83,9 @@ def _relations(
                 for i, column in enumerate(view.columns)
             )
         schemas[name] = columns
-        canonical = canonical_text(query, schemas, upstream, reads[name], spelling)
-        if spelling:
-            names = [f"{read} ({spelled[read]})" for read in sorted(reads[name]) if read in spelled]
-            canonical = "\n".join(
-                (canonical, *names, f"({', '.join(c.text for c in view.columns)})")
-            )
+        canonical = canonical_text(query, schemas, upstream, reads[name])
+        tables = [f"{read} ({spelled[read]})" for read in sorted(reads[name]) if read in spelled]
+        list_ = ", ".join(column.text for column in view.columns)
         upstream[name] = canonical
         relations[name] = View(
             name=name,
@@ -100,6 +97,7 @@ def _relations(
             columns=tuple(column.text for column in view.columns),
             comment=view.comment,
             output=_known_names(columns),
+            spelled="\n".join((spelled_text(query, schemas), f"({list_})", *tables)),
             location=place.at(view.at),
             query_location=place.at(view.query_at),
         )
