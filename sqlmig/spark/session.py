@@ -101,8 +101,8 @@ def _start(master: str, conf: dict[str, str], app_name: str, log_path: Path) -> 
                 session = _launch(master, settings | cache.resolving(excludes), app_name, log_path)
                 cache.record()
                 return session
-    for name in ("spark.jars.excludes", "spark.jars.ivy", "spark.jars.repositories"):
-        settings.pop(name, None)
+    for name in ("excludes", "ivy", "ivySettings", "repositories"):  # nothing is resolved now
+        settings.pop(f"spark.jars.{name}", None)
     settings["spark.jars"] = ",".join([*_split(settings.get("spark.jars")), *map(str, jars)])
     return _launch(master, settings, app_name, log_path)
 
