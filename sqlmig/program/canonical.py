@@ -83,8 +83,8 @@ def spelled_text(query: Query, schemas: Schemas) -> str:
 
 
 def plain_text(query: Query) -> str:
-    """The canonical text without stars, and with the names of aliases: it depends on no schema."""
-    return _tokens_text(query, False, False)
+    """The text without stars, with aliases and letter case: it depends on no schema."""
+    return _tokens_text(query, True, False)
 
 
 _memo: dict[tuple[str, bool, bool], str] = {}

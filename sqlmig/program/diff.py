@@ -136,7 +136,7 @@ def _is_same_text(old: View, new: View) -> bool:
         plain_text(read_query(old.query)) == plain_text(read_query(new.query))
         and old.canonical.split("\n")[1:] == new.canonical.split("\n")[1:]
         and old.columns == new.columns
-        and old.spelled == new.spelled
+        and old.spelled.split("\n")[1:] == new.spelled.split("\n")[1:]
     )
 
 

@@ -12,6 +12,7 @@ from sqlmig.program.column_type import read_type
 from sqlmig.program.cursor import Cursor, FormError
 from sqlmig.program.lexer import NUMBER, STRING, WORD, LexError, Token, string_value, tokenize
 from sqlmig.program.model import Column, RelationKind
+from sqlmig.program.query import read_query
 from sqlmig.program.unsupported import FORMS, refuse
 
 SECRET = "${env:"
@@ -282,15 +283,9 @@ class _Reader(Cursor):
         first: Token = self.tokens[self.position]
         if first.text != "(" and first.word not in ("SELECT", "WITH", "FROM", "VALUES", "TABLE"):
             raise self.unexpected("a query after AS", "a query begins with SELECT or WITH")
-        return ViewForm(
-            at,
-            kind,
-            name,
-            columns,
-            comment,
-            self.text[first.start : self.tokens[-1].end],
-            first.start,
-        )
+        query = self.text[first.start : self.tokens[-1].end]
+        read_query(query, self.tokens[self.position :], first.start)  # it remembers
+        return ViewForm(at, kind, name, columns, comment, query, first.start)
 
     def _view_columns(self) -> tuple[Named, ...]:
         self.expect("(")

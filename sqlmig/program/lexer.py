@@ -63,16 +63,18 @@ class LexError(Exception):
 _STRING = r"""[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|\$(?P<tag>[A-Za-z]*)\$.*?\$(?P=tag)\$"""
 _LINE_COMMENT = r"--(?:\\\n|[^\r\n])*"
 _TOKEN = re.compile(
-    rf"""(?P<skip>\s+|{_LINE_COMMENT})
-    |(?P<string>{_STRING})
-    |(?P<word>[^\W\d]\w*)
+    rf"""\s*(?:
+    (?P<word>(?![rR]['"])[^\W\d]\w*)
+    |(?P<comment>{_LINE_COMMENT}|/\*(?!\+))
+    |(?P<symbol><=>|>>>|<<|>>|<=|>=|<>|!=|==|\|\||\|>|->|=>|::|:=|!<|!>|[(),*=+<>;\-\[\]%!|&^~:?@\\{{}}]|/(?!\*)|\.(?!\d))
     |(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\w*)
+    |(?P<string>{_STRING})
     |(?P<quoted>`(?:[^`]|``)*`)
     |(?P<hint>/\*\+.*?\*/)
-    |(?P<comment>/\*)
     |(?P<variable>\$\{{[^}}\n]*\}})
     |(?P<open>['"`])
-    |(?P<symbol><=>|>>>|<<|>>|<=|>=|<>|!=|==|\|\||\|>|->|=>|::|:=|!<|!>|.)""",
+    |(?P<other>\S)
+    |(?P<end>\Z))""",
     re.VERBOSE | re.DOTALL,
 )
 _SPLIT = re.compile(
@@ -101,32 +103,24 @@ def tokenize(text: str) -> list[Token]:
     """
     tokens: list[Token] = []
     append = tokens.append
-    position, length = 0, len(text)
+    position = 0
     match_at = _TOKEN.match
-    while position < length:
-        match = match_at(text, position)
-        assert match is not None  # the last alternative takes any character
-        kind = match.lastgroup or SYMBOL
-        if kind == "skip":
-            position = match.end()
-            continue
+    while match := match_at(text, position):
+        kind = match.lastgroup
+        assert kind is not None
+        start, position = match.span(kind)
+        if kind == "end":
+            break
         if kind == "comment":
-            position = _comment_end(text, position)
+            if text[start] == "/":
+                position = _comment_end(text, start)
             continue
         if kind == "open":
-            what = "a quoted name" if match.group() == "`" else "a string"
-            raise LexError(
-                f"{what} is not closed",
-                position,
-                f"close it with `{match.group()}`"
-                if match.group() != "`"
-                else "close it with a backtick",
-            )
-        if kind == "tag":
-            kind = STRING
-        end = match.end()
-        append(Token(kind, match.group(), position, end))
-        position = end
+            quote = text[start]
+            if quote == "`":
+                raise LexError("a quoted name is not closed", start, "close it with a backtick")
+            raise LexError("a string is not closed", start, f"close it with `{quote}`")
+        append(Token(SYMBOL if kind == "other" else kind, match[kind], start, position))
     return tokens
 
 

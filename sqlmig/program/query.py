@@ -6,8 +6,9 @@ blocks and inputs are indexes into `Query.blocks` and `Query.inputs`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from sqlmig.program.lexer import SYMBOL, WORD, Token, tokenize
 from sqlmig.program.vocabulary import BEFORE_PARENTHESIS, FUNCTIONS
@@ -172,13 +173,41 @@ class Query:
         return frozenset(names)
 
 
-@lru_cache(maxsize=16384)
-def read_query(text: str) -> Query:
+_MOST = 20_000
+_queries: dict[str, Query] = {}
+
+
+def read_query(text: str, tokens: Sequence[Token] | None = None, offset: int = 0) -> Query:
     """Reads a query; never fails for what it says (see `Query.is_read`).
 
     Equal text is read once in a process, so a second program costs only what differs.
+
+    Args:
+        text: the query.
+        tokens: its tokens, when they are known from a longer text.
+        offset: where the query begins in that text.
+
+    Raises:
+        LexError: a string, quoted name or comment doesn't end.
     """
-    tokens = tuple(tokenize(text))
+    found = _queries.get(text)
+    if found is None:
+        if len(_queries) >= _MOST:
+            _queries.clear()
+        if tokens is None:
+            own = tuple(tokenize(text))
+        else:
+            own = tuple([Token(k, t, s - offset, e - offset) for k, t, s, e in tokens])
+        found = _queries[text] = _read(text, own)
+    return found
+
+
+def _read(text: str, tokens: tuple[Token, ...]) -> Query:
+    from sqlmig.program.plain_query import read_plain_query
+
+    plain = read_plain_query(text, tokens)
+    if plain is not None:
+        return plain
     from sqlmig.program.scopes import read_blocks  # here, because it imports sqlglot: 165 ms
 
     return read_blocks(text, tokens) or Query(text, tokens)

@@ -5,6 +5,8 @@ Values of connector options are never shown: they may be secret.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlmig.program.model import Column, Sink, Source, Table, View
 from sqlmig.program.text_changes import text_changes
 
@@ -51,8 +53,8 @@ def _column_reasons(old: Column, new: Column) -> list[str]:
     return reasons
 
 
-def _list(names: object) -> str:
-    return f"({', '.join(names)})"  # type: ignore[call-overload]
+def _list(names: Iterable[str]) -> str:
+    return f"({', '.join(names)})"
 
 
 def view_reasons(before: View, after: View) -> tuple[str, ...]:
