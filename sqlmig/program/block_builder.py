@@ -1,4 +1,5 @@
-"""Gathers a query's blocks while it is read. It knows scopes and names, and neither tokens' grammar nor trees."""
+"""Gathers a query's blocks while it is read. It knows scopes and names, and neither tokens' grammar
+nor trees."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ class BlockBuilder:
         return None
 
     def finish(self, text: str, root: int) -> Query:
-        """The query; names are clear when every token that spells an input's name is accounted for."""
+        """The query; names are clear when every token that spells an input's name is accounted
+        for."""
         names = {item.name for item in self.inputs if item.name is not None}
         known = {item.name_token for item in self.inputs} | self.cte_tokens
         known |= {item.relation_token for item in self.inputs}

@@ -1,24 +1,28 @@
-"""Canonical text and fingerprints: equal text, equal meaning. It knows tokens and schemas, and no files.
+"""Canonical text and fingerprints: equal text, equal meaning. It knows tokens and schemas, and no
+files.
 
-The canonical text of a query is its own token stream, never SQL that was generated from a syntax tree: a tree may
-have lost something. Joined by spaces, tokens can be told apart again, so the text loses only what a
+The canonical text of a query is its own token stream, never SQL that was generated from a syntax
+tree: a tree may have lost something. Joined by spaces, tokens can be told apart again, so the text
+    loses only what a
 rule below drops. Each rule says why two queries that it makes equal give equal rows.
 
-- `layout`: white space and comments are dropped. Spark's lexer drops them before its parser sees anything.
-  Hints are kept, for they are tokens.
-- `identifier_case`: words and quoted names are put in lower case. Spark compares keywords, functions and names
-  without regard to case. The spelling of a name can still become data, in the text that `to_json` makes: so it
-  counts, in all queries of a program, when one of them calls such a function, UNPIVOT, or a function
-  that Spark doesn't bring along (`names_become_data`). Then `spelled_text` is compared too, where only such
-  keywords are folded as the query uses for no column. A materialization's fingerprint always holds it.
-- `quoting`: backticks are dropped from a name that is a plain word and no keyword. To Spark's parser, such a word
-  is the same identifier with them and without.
-- `alias_names`: the name of an input of FROM becomes its number, `AS` is dropped, and an input without an alias
-  is numbered as if it had its own name as one. Names of inputs are bound variables: they can be renamed freely when
-  every use is known, none is captured, and none can become data (Spark's names for unnamed columns leave
+- `layout`: white space and comments are dropped. Spark's lexer drops them before its parser sees
+  anything. Hints are kept, for they are tokens.
+- `identifier_case`: words and quoted names are put in lower case. Spark compares keywords,
+  functions and names without regard to case. The spelling of a name can still become data, in the
+  text that `to_json` makes: so it counts, in all queries of a program, when one of them calls such
+  a function, UNPIVOT, or a function that Spark doesn't bring along (`names_become_data`). Then
+  `spelled_text` is compared too, where only such keywords are folded as the query uses for no
+  column. A materialization's fingerprint always holds it.
+- `quoting`: backticks are dropped from a name that is a plain word and no keyword. To Spark's
+  parser, such a word is the same identifier with them and without.
+- `alias_names`: the name of an input of FROM becomes its number, `AS` is dropped, and an input
+  without an alias is numbered as if it had its own name as one. Names of inputs are bound
+  variables: they can be renamed freely when every use is known, none is captured, and none can
+      become data (Spark's names for unnamed columns leave
   them out). Where that isn't certain, all of them stay as they are (`aliases_are_safe`).
-- `star`: nothing is dropped; the columns that each `*` stands for are added, or where they aren't known, the
-  fingerprint of the relation that gives them.
+- `star`: nothing is dropped; the columns that each `*` stands for are added, or where they aren't
+  known, the fingerprint of the relation that gives them.
 """
 
 from __future__ import annotations
@@ -37,17 +41,18 @@ from sqlmig.program.vocabulary import FUNCTIONS, KEYWORDS
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAMES_BECOME_DATA = frozenset(
     """
-    json_object_keys reflect java_method try_reflect schema_of_avro schema_of_csv schema_of_json schema_of_variant
-    schema_of_variant_agg schema_of_xml to_avro to_csv to_json to_protobuf to_variant_object to_xml typeof
-    """.split()  # noqa: SIM905
+    json_object_keys reflect java_method try_reflect schema_of_avro schema_of_csv schema_of_json
+    schema_of_variant schema_of_variant_agg schema_of_xml to_avro to_csv to_json to_protobuf
+    to_variant_object to_xml typeof
+    """.split()
 )
 # Keywords whose letter case never counts, unless the query also has a column of that name.
 _CLAUSES = frozenset(
     """
-    and as asc between by case cross desc distinct else end except exists from full group having in inner intersect
-    is join left like limit not null on or order outer over partition right select semi then union using when
-    where with
-    """.split()  # noqa: SIM905
+    and as asc between by case cross desc distinct else end except exists from full group having
+    in inner intersect is join left like limit not null on or order outer over partition right
+    select semi then union using when where with
+    """.split()
 )
 
 
@@ -78,7 +83,8 @@ def canonical_text(
 
 
 def spelled_text(query: Query, schemas: Schemas) -> str:
-    """The canonical text without its stars, and with the letter case of every name that may become data."""
+    """The canonical text without its stars, and with the letter case of every name that may become
+    data."""
     return _tokens_text(query, True, aliases_are_safe(query, schemas))
 
 
@@ -163,7 +169,8 @@ def _star_texts(
     if not query.is_read:
         if any(token.text == "*" for token in query.tokens):
             for name in reads:
-                yield f"* {name} {_columns_text(schemas.get(name)) or _hash(upstream.get(name, ''))}"
+                known = _columns_text(schemas.get(name))
+                yield f"* {name} {known or _hash(upstream.get(name, ''))}"
         return
     for star in query.stars:
         inputs = (
@@ -223,9 +230,11 @@ def fingerprint(part: Relation | Source | Sink) -> str:
 
 
 def materialization_fingerprint(program: Program, name: str) -> str:
-    """The fingerprint of what a stored view computes: its query and those of the logical views that it reads.
+    """The fingerprint of what a stored view computes: its query and those of the logical views that
+    it reads.
 
-    Of the stored relations at the leaves, it holds the names and the columns that are known, not how they come
+    Of the stored relations at the leaves, it holds the names and the columns that are known, not
+    how they come
     about: together with their Delta versions it tells whether the contents are still right.
     """
     found: dict[str, str] = {}

@@ -1,9 +1,11 @@
-"""Checks the names of columns where the program's own schemas make it certain; the rest is left to Spark."""
+"""Checks the names of columns where the program's own schemas make it certain; the rest is left to
+Spark."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 
+from sqlmig.errors import Location
 from sqlmig.program.declared import Mistakes, Place
 from sqlmig.program.forms import Named, TableForm, ViewForm
 from sqlmig.program.lineage import Schemas, input_columns
@@ -41,7 +43,8 @@ def _check_twice(
 
 
 def check_view_columns(form: ViewForm, count: int | None, place: Place, mistakes: Mistakes) -> None:
-    """Notes names in a view's column list that come twice, and a list of another length than the query's."""
+    """Notes names in a view's column list that come twice, and a list of another length than the
+    query's."""
     if not form.columns:
         return
     _check_twice(list(form.columns), "column", form.name.text, place, mistakes)
@@ -58,8 +61,9 @@ def check_columns(
 ) -> None:
     """Notes columns that no input of their block has, and unqualified ones that two inputs have.
 
-    Says nothing where an input's columns aren't all known, nor about names that could be something else: a keyword,
-    an alias of the SELECT list, a lambda's parameter, a hidden column of a file (`_metadata`).
+    Says nothing where an input's columns aren't all known, nor about names that could be something
+    else: a keyword, an alias of the SELECT list, a lambda's parameter, a hidden column of a file
+        (`_metadata`).
     """
     known = [_names(query, i, schemas) for i in range(len(query.inputs))]
     for reference in query.references:
@@ -76,7 +80,8 @@ def check_columns(
                     query.inputs[reference.input].relation or query.inputs[reference.input].name
                 )
                 mistakes.add(
-                    f"`{form.name.text}` reads column `{reference.name}` of `{relation}`, which has no such column",
+                    f"`{form.name.text}` reads column `{reference.name}` of `{relation}`, "
+                    "which has no such column",
                     at,
                     _hint(reference.name, names),
                 )
@@ -93,12 +98,9 @@ def _check_unqualified(
     known: list[list[str] | None],
     *,
     at_text: str,
-    at: object,
+    at: Location,
     mistakes: Mistakes,
 ) -> None:
-    from sqlmig.errors import Location
-
-    assert isinstance(at, Location)
     name = reference.name
     block = query.blocks[reference.block]
     outputs = block.outputs or ()
@@ -138,14 +140,12 @@ def _check_unqualified(
                 return
             around.extend(names_known)
         parent = scope.parent
-    owners = (
-        " or ".join(f"`{query.inputs[i].name}`" for i in block.inputs if query.inputs[i].name)
-        or "its input"
-    )
+    owners = [f"`{query.inputs[i].name}`" for i in block.inputs if query.inputs[i].name]
+    which = f"none of {', '.join(owners)} has"
+    if len(owners) < 2:
+        which = f"{owners[0] if owners else 'its input'} doesn't have"
     mistakes.add(
-        f"`{form.name.text}` reads column `{at_text}`, which {owners} has not",
-        at,
-        _hint(name, around),
+        f"`{form.name.text}` reads column `{at_text}`, which {which}", at, _hint(name, around)
     )
 
 

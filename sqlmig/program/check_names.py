@@ -1,4 +1,5 @@
-"""Checks the names of a program: every name read is created, nothing reads itself, connectors fit."""
+"""Checks the names of a program: every name read is created, nothing reads itself, connectors
+fit."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ Reads = dict[str, frozenset[str]]
 def find_reads(declared: Declared, mistakes: Mistakes) -> Reads:
     """The relations that each view reads directly; notes every name that no statement creates.
 
-    A query that could not be read depends on every name it mentions, but for mentions that would close a cycle:
-    those can't be reads, or Spark will say so.
+    A query that could not be read depends on every name it mentions, but for mentions that would
+    close a cycle: those can't be reads, or Spark will say so.
     """
     reads: dict[str, set[str]] = {name: set() for name in declared.views}
     uncertain: list[tuple[str, str]] = []
@@ -25,7 +26,8 @@ def find_reads(declared: Declared, mistakes: Mistakes) -> Reads:
             elif relation not in declared.broken:
                 at = view.query_at + query.tokens[token].start
                 mistakes.add(
-                    f"`{view.name.text}` reads `{query.tokens[token].name}`, which no statement creates",
+                    f"`{view.name.text}` reads `{query.tokens[token].name}`, "
+                    "which no statement creates",
                     place.at(at),
                     declared.hint(relation),
                 )
@@ -51,7 +53,8 @@ def _reaches(reads: dict[str, set[str]], start: str, goal: str) -> bool:
 
 
 def order_views(declared: Declared, reads: Reads, mistakes: Mistakes) -> list[str]:
-    """The views, inputs before readers; those on a cycle, or behind one, are left out, and the cycle is noted."""
+    """The views, inputs before readers; those on a cycle, or behind one, are left out, and the
+    cycle is noted."""
     order: list[str] = []
     waiting = {name: {read for read in inputs if read in reads} for name, inputs in reads.items()}
     readers: dict[str, list[str]] = {name: [] for name in reads}
@@ -87,7 +90,8 @@ def order_views(declared: Declared, reads: Reads, mistakes: Mistakes) -> list[st
 
 
 def _cycle(start: str, reads: dict[str, set[str]]) -> list[str]:
-    """A cycle that can be reached from `start`, beginning with its first name; [] when there is none."""
+    """A cycle that can be reached from `start`, beginning with its first name; [] when there is
+    none."""
     done: set[str] = set()
     for first in sorted(reads):
         path: list[str] = []
@@ -107,7 +111,8 @@ def _cycle(start: str, reads: dict[str, set[str]]) -> list[str]:
 
 
 def check_connectors(declared: Declared, mistakes: Mistakes) -> None:
-    """Notes connectors on unknown relations, sources into what is no table, and names that come twice."""
+    """Notes connectors on unknown relations, sources into what is no table, and names that come
+    twice."""
     seen: dict[str, str] = {}
     for form, place in declared.connectors:
         what = "source" if form.is_source else "sink"
@@ -118,14 +123,16 @@ def check_connectors(declared: Declared, mistakes: Mistakes) -> None:
         elif not declared.has(relation):
             verb = "feeds" if form.is_source else "reads"
             mistakes.add(
-                f"{what} `{form.name.text}` {verb} `{form.relation.text}`, which no statement creates",
+                f"{what} `{form.name.text}` {verb} `{form.relation.text}`, "
+                "which no statement creates",
                 at,
                 declared.hint(relation),
             )
         elif form.is_source and relation not in declared.tables:
             view, _ = declared.views[relation]
             mistakes.add(
-                f"source `{form.name.text}` feeds `{form.relation.text}`, which is a {view.kind.value}",
+                f"source `{form.name.text}` feeds `{form.relation.text}`, "
+                f"which is a {view.kind.value}",
                 at,
                 "a source feeds a table: write INTO and the name of a CREATE TABLE",
             )

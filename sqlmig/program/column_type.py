@@ -1,4 +1,5 @@
-"""Spark's column types, in one spelling each: that of Spark's `simpleString`. It reads types, and nothing else."""
+"""Spark's column types, in one spelling each: that of Spark's `simpleString`. It reads types, and
+nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _SPELLINGS = {
     "timestamp_ltz": "timestamp",
 }
 _SIMPLE = frozenset(
-    "boolean tinyint smallint int bigint float double date timestamp timestamp_ntz string binary void variant".split()
+    "boolean tinyint smallint int bigint float double date timestamp timestamp_ntz string binary "
+    "void variant".split()
 )
 _WITH_ARGUMENTS = frozenset("decimal char varchar time geometry geography".split())
 _NESTED = frozenset(("array", "map", "struct"))

@@ -1,4 +1,5 @@
-"""A place in a statement's tokens, and the steps a reader takes from there. It knows tokens, and no statement."""
+"""A place in a statement's tokens, and the steps a reader takes from there. It knows tokens, and no
+statement."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ class Cursor:
         return True
 
     def take(self, *words: str) -> str | None:
-        """Takes the next token if it is one of these words or symbols, and returns it in upper case."""
+        """Takes the next token if it is one of these words or symbols, and returns it in upper
+        case."""
         token = self.peek()
         if token is not None and token.kind in (WORD, SYMBOL) and token.word in words:
             self.position += 1

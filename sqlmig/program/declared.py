@@ -77,7 +77,8 @@ class Declared:
 
 
 def declare(files: Mapping[str, str], mistakes: Mistakes) -> Declared:
-    """Reads every statement of every file, and notes mistakes in their forms and names that come twice."""
+    """Reads every statement of every file, and notes mistakes in their forms and names that come
+    twice."""
     declared = Declared()
     for path, text in sorted(files.items()):
         for start, end in split_statements(text):

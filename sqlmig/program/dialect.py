@@ -1,9 +1,10 @@
-"""Spark SQL as sqlglot can read it. It knows both lexers and sqlglot's parser; it draws no conclusions.
+"""Spark SQL as sqlglot can read it. It knows both lexers and sqlglot's parser; it draws no
+conclusions.
 
-sqlglot's Spark dialect takes `STREAM t` for a table with an alias, refuses `GROUP BY window(...)`, and lexes some
-strings and comments in other ways than Spark does. So it is given a text of the same length, made from
-Spark's own tokens: comments and hints are blank, strings hold harmless letters, STREAM is blank, and
-`window` has a name that sqlglot doesn't know. Every name keeps its offset.
+sqlglot's Spark dialect takes `STREAM t` for a table with an alias, refuses `GROUP BY window(...)`,
+and lexes some strings and comments in other ways than Spark does. So it is given a text of the same
+length, made from Spark's own tokens: comments and hints are blank, strings hold harmless letters,
+STREAM is blank, and `window` has a name that sqlglot doesn't know. Every name keeps its offset.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ _SPARK = Spark()
 _UNSAFE = re.compile(r"[^A-Za-z0-9 :.,_+-]")
 _BEFORE_RELATION = frozenset(("FROM", "JOIN", ",", "("))
 _AFTER_ALIAS = frozenset(
-    "AS JOIN INNER LEFT RIGHT FULL CROSS SEMI ANTI NATURAL ON USING WHERE GROUP HAVING ORDER SORT CLUSTER "
-    "DISTRIBUTE LIMIT OFFSET UNION EXCEPT MINUS INTERSECT LATERAL WINDOW TABLESAMPLE PIVOT UNPIVOT QUALIFY".split()
+    "AS JOIN INNER LEFT RIGHT FULL CROSS SEMI ANTI NATURAL ON USING WHERE GROUP HAVING ORDER SORT "
+    "CLUSTER DISTRIBUTE LIMIT OFFSET UNION EXCEPT MINUS INTERSECT LATERAL WINDOW TABLESAMPLE PIVOT "
+    "UNPIVOT QUALIFY".split()
 )
 
 
 def parse_query(text: str, tokens: Sequence[Token]) -> exp.Expr | None:
-    """The syntax tree of one query, whose identifiers know their offsets in `text`; None when it can't be read."""
+    """The syntax tree of one query, whose identifiers know their offsets in `text`; None when it
+    can't be read."""
     if any(token.text == "|>" for token in tokens):
         return None
     masked = mask(text, tokens)
@@ -55,7 +58,8 @@ def mask(text: str, tokens: Sequence[Token]) -> str:
 
 
 def stream_tokens(tokens: Sequence[Token]) -> set[int]:
-    """Indexes of the tokens that mark a relation as a stream: STREAM, and the parentheses of STREAM(t)."""
+    """Indexes of the tokens that mark a relation as a stream: STREAM, and the parentheses of
+    STREAM(t)."""
     found: set[int] = set()
     for i, token in enumerate(tokens):
         if token.kind != WORD or token.word != "STREAM" or i == 0 or i + 1 == len(tokens):

@@ -1,4 +1,5 @@
-"""The difference of two programs: what was added, removed, modified and affected, and why. It plans nothing.
+"""The difference of two programs: what was added, removed, modified and affected, and why. It plans
+nothing.
 
 An unchanged view downstream of a change is affected, without exception: no rule leaves one out.
 """
@@ -131,7 +132,8 @@ def _view_change(old: View, new: View, spelling: bool) -> Change | None:
 
 
 def _is_same_text(old: View, new: View) -> bool:
-    """True when only what the inputs are tells the two apart, and not the columns that a star stands for."""
+    """True when only what the inputs are tells the two apart, and not the columns that a star
+    stands for."""
     return (
         plain_text(read_query(old.query)) == plain_text(read_query(new.query))
         and old.canonical.split("\n")[1:] == new.canonical.split("\n")[1:]
@@ -158,10 +160,12 @@ def _what(relation: Relation) -> What:
 def _affected(
     before: Program, after: Program, changes: Iterable[Change], touched: Mapping[str, Change]
 ) -> Iterator[Change]:
-    """Views that are themselves unchanged, and read something that isn't, directly or through others.
+    """Views that are themselves unchanged, and read something that isn't, directly or through
+    others.
 
-    Those in `touched` have the same text, and another meaning for what they read: they are affected by that, and
-    if nothing they read has changed, they count as modified. A query that could not be read depends on every name it mentions, so what it read before counts too.
+    Those in `touched` have the same text, and another meaning for what they read: they are affected
+    by that, and if nothing they read has changed, they count as modified. A query that could not be
+    read depends on every name it mentions, so what it read before counts too.
     """
     words = {"added": "was added", "removed": "was removed"}
     changed = {c.name: words.get(c.how, "changed") for c in sorted(changes, key=_removed_first)}

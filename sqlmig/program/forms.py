@@ -1,4 +1,5 @@
-"""Reads one statement into its form: what it creates, word for word. It knows nothing of other statements.
+"""Reads one statement into its form: what it creates, word for word. It knows nothing of other
+statements.
 
 Offsets count from the beginning of the statement's text, so that equal text is read once.
 """
@@ -44,7 +45,8 @@ class TableForm:
 
 @dataclass(frozen=True)
 class ViewForm:
-    """CREATE VIEW, MATERIALIZED VIEW or STREAMING TABLE; `query` is the exact text from `query_at` on."""
+    """CREATE VIEW, MATERIALIZED VIEW or STREAMING TABLE; `query` is the exact text from `query_at`
+    on."""
 
     at: int
     kind: RelationKind
@@ -69,7 +71,8 @@ class ConnectorForm:
 
 @dataclass(frozen=True)
 class BrokenForm:
-    """A statement with a mistake; `name` is what it would have created, so that its readers aren't blamed."""
+    """A statement with a mistake; `name` is what it would have created, so that its readers aren't
+    blamed."""
 
     problem: FormError
     name: str | None = None
@@ -306,7 +309,10 @@ class _Reader(Cursor):
 
     def _connector(self, at: int, is_source: bool) -> ConnectorForm:
         what, preposition = ("source", "INTO") if is_source else ("sink", "FROM")
-        usage = f"write `CREATE {what.upper()} name {preposition} relation USING format OPTIONS (key 'value')`"
+        usage = (
+            f"write `CREATE {what.upper()} name {preposition} relation "
+            "USING format OPTIONS (key 'value')`"
+        )
         name = self._created_name(what)
         self.expect(preposition, usage)
         relation = self._created_name("relation")

@@ -1,8 +1,8 @@
 """Splits Spark SQL into tokens, each with its place. It knows Spark's lexer, and no statement.
 
-The rules follow `SqlBaseLexer.g4` of Spark 4: strings with backslash escapes and doubled quotes, raw
-strings, dollar quotes, nested comments, and a line comment that a backslash carries over to the next line.
-Every character that is neither white space nor in a comment is in exactly one token.
+The rules follow `SqlBaseLexer.g4` of Spark 4: strings with backslash escapes and doubled quotes,
+raw strings, dollar quotes, nested comments, and a line comment that a backslash carries over to the
+next line. Every character that is neither white space nor in a comment is in exactly one token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ SYMBOL = "symbol"
 
 
 class Token(NamedTuple):
-    """A token: its kind, its exact text, and the offsets of its first and behind its last character."""
+    """A token: its kind, its exact text, and the offsets of its first and behind its last
+    character."""
 
     kind: str
     text: str
@@ -60,7 +61,10 @@ class LexError(Exception):
         self.hint = hint
 
 
-_STRING = r"""[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|\$(?P<tag>[A-Za-z]*)\$.*?\$(?P=tag)\$"""
+_STRING = (
+    r"""[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\""""
+    r"""|\$(?P<tag>[A-Za-z]*)\$.*?\$(?P=tag)\$"""
+)
 _LINE_COMMENT = r"--(?:\\\n|[^\r\n])*"
 _TOKEN = re.compile(
     rf"""\s*(?:

@@ -1,4 +1,5 @@
-"""What a query reads and gives, once the schemas of its inputs are known. It knows queries, and no text or hash."""
+"""What a query reads and gives, once the schemas of its inputs are known. It knows queries, and no
+text or hash."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from sqlmig.program.query import Block, Output, Query
 
 
 class OutputColumn(NamedTuple):
-    """A column of a relation: its folded name, None when Spark makes it up, and its type, None when unknown."""
+    """A column of a relation: its folded name, None when Spark makes it up, and its type, None when
+    unknown."""
 
     name: str | None
     type: str | None
@@ -25,16 +27,17 @@ _VOLATILE_CALLS = frozenset(
     """
     curdate current_catalog current_database current_date current_path current_schema current_time
     current_timestamp current_timezone current_user input_file_block_length input_file_block_start
-    input_file_name java_method localtimestamp monotonically_increasing_id now python_worker_logs rand
-    randn random randstr reflect session_user shuffle spark_partition_id try_reflect uniform user uuid version
-    """.split()  # noqa: SIM905
+    input_file_name java_method localtimestamp monotonically_increasing_id now python_worker_logs
+    rand randn random randstr reflect session_user shuffle spark_partition_id try_reflect uniform
+    user uuid version
+    """.split()
 )
 # Those that need no parentheses; `user` is left to the schema, for it is a good name for a column.
 _VOLATILE_WORDS = frozenset(
     """
     current_catalog current_database current_date current_path current_schema current_time
     current_timestamp current_user localtimestamp session_user
-    """.split()  # noqa: SIM905
+    """.split()
 )
 _SPECIAL_TIMES = frozenset(("now", "today", "tomorrow", "yesterday"))
 _TIME_TYPES = frozenset(("date", "timestamp", "timestamp_ltz", "timestamp_ntz"))
@@ -43,8 +46,9 @@ _TIME_TYPES = frozenset(("date", "timestamp", "timestamp_ltz", "timestamp_ntz"))
 def is_volatile(query: Query, schemas: Schemas) -> bool:
     """True when the query may give other rows over the same input.
 
-    Calls of Spark's nondeterministic functions, of its clock, session and files; TABLESAMPLE; `date 'today'`.
-    A function that Spark doesn't bring along is taken to be deterministic, as Spark takes it.
+    Calls of Spark's nondeterministic functions, of its clock, session and files; TABLESAMPLE; `date
+    'today'`. A function that Spark doesn't bring along is taken to be deterministic, as Spark takes
+    it.
     """
     tokens = query.tokens
     words = query.words
@@ -55,9 +59,12 @@ def is_volatile(query: Query, schemas: Schemas) -> bool:
     for i, token in enumerate(tokens):
         before = tokens[i - 1].text if i else ""
         after = tokens[i + 1].text if i + 1 < len(tokens) else ""
-        if token.kind == STRING and before.lower() in _TIME_TYPES:
-            if string_value(token.text).strip().lower() in _SPECIAL_TIMES:
-                return True
+        if (
+            token.kind == STRING
+            and before.lower() in _TIME_TYPES
+            and string_value(token.text).strip().lower() in _SPECIAL_TIMES
+        ):
+            return True
         if not token.is_name or before == ".":
             continue
         name = token.folded
@@ -71,7 +78,7 @@ def is_volatile(query: Query, schemas: Schemas) -> bool:
         ):
             return True
         if after not in ("(", ".") and (
-            name in _VOLATILE_WORDS or name == "user" and not _has(query, name, schemas)
+            name in _VOLATILE_WORDS or (name == "user" and not _has(query, name, schemas))
         ):
             return True
     return False
@@ -183,8 +190,8 @@ def _type(query: Query, output: Output, schemas: Schemas) -> str | None:
 def aliases_are_safe(query: Query, schemas: Schemas) -> bool:
     """True when renaming the inputs of the query can't change what it means.
 
-    `x.a` is column `a` of input `x`, or else field `a` of a column `x`. So every input's columns have to be known,
-    and none of those that may be a struct may be called as an input is.
+    `x.a` is column `a` of input `x`, or else field `a` of a column `x`. So every input's columns
+    have to be known, and none of those that may be a struct may be called as an input is.
     """
     if not query.is_read or not query.names_are_clear:
         return False

@@ -1,4 +1,5 @@
-"""The program: relations and connectors of a pipeline at one revision. It holds, and parses nothing."""
+"""The program: relations and connectors of a pipeline at one revision. It holds, and parses
+nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """An input table: kept in Delta, fed by sources and by INSERT; with a key, later rows replace."""
+    """An input table: kept in Delta, fed by sources and by INSERT; with a key, later rows
+    replace."""
 
     name: str
     columns: tuple[Column, ...]
@@ -197,7 +199,8 @@ class Program:
         return frozenset(found)
 
     def downstream(self, names: frozenset[str]) -> frozenset[str]:
-        """Every relation that reads one of `names`, directly or through others; not `names` itself."""
+        """Every relation that reads one of `names`, directly or through others; not `names`
+        itself."""
         found: set[str] = set()
         for name in self.order:
             if self.reads(name) & (names | found):

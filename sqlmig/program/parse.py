@@ -1,4 +1,5 @@
-"""Text to Program: reads all statements, checks them against each other, and reports every mistake at once.
+"""Text to Program: reads all statements, checks them against each other, and reports every mistake
+at once.
 
 It knows files and the whole program; what one statement says, it leaves to `forms` and `query`.
 """

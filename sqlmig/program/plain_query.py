@@ -1,8 +1,9 @@
-"""Reads the most common queries from their tokens alone. It knows a small part of Spark's grammar, and says so.
+"""Reads the most common queries from their tokens alone. It knows a small part of Spark's grammar,
+and says so.
 
-A SELECT with plain joins, conditions, grouping, common functions, subqueries and CTEs; what goes beyond is
-left to `scopes`, which asks sqlglot. Both give the same query (tests hold them against each
-other); this one takes a tenth of the time, and spares the import.
+A SELECT with plain joins, conditions, grouping, common functions, subqueries and CTEs; what goes
+beyond is left to `scopes`, which asks sqlglot. Both give the same query (tests hold them against
+each other); this one takes a tenth of the time, and spares the import.
 """
 
 from __future__ import annotations
@@ -17,30 +18,34 @@ from sqlmig.program.vocabulary import KEYWORDS
 # Keywords that are plain names of columns and aliases wherever this reader accepts a name.
 _NAMES = frozenset(
     """
-    at bucket cache call catalog change changes column columns comment commit compute condition cost data database
-    date day days directory fields format function functions hour hours identity index items job key keys
-    language level lines location lock measure metrics minute minutes month months name namespace namespaces option
-    options path position principals properties quarter query refresh role roles schema second seconds source
-    statistics status stored tables target timestamp transaction transactions type value version views week
-    weeks x year years zone
-    """.split()  # noqa: SIM905
+    at bucket cache call catalog change changes column columns comment commit compute condition
+    cost data database date day days directory fields format function functions hour hours
+    identity index items job key keys language level lines location lock measure metrics minute
+    minutes month months name namespace namespaces option options path position principals
+    properties quarter query refresh role roles schema second seconds source statistics status
+    stored tables target timestamp transaction transactions type value version views week weeks x
+    year years zone
+    """.split()
 )
 # Functions whose arguments are plain expressions, with a plain column name in `SELECT f(...)`.
 _CALLS = frozenset(
     """
-    abs array_contains avg ceil coalesce concat concat_ws count date_format dense_rank first_value floor greatest
-    ifnull initcap lag last_value lcase lead least length lower lpad ltrim max max_by md5 min min_by nullif nvl
-    percentile_approx rank regexp_replace round row_number rpad rtrim sha2 size split sqrt stddev substr sum
-    to_date to_timestamp ucase upper variance
-    """.split()  # noqa: SIM905
+    abs array_contains avg ceil coalesce concat concat_ws count date_format dense_rank first_value
+    floor greatest ifnull initcap lag last_value lcase lead least length lower lpad ltrim max
+    max_by md5 min min_by nullif nvl percentile_approx rank regexp_replace round row_number rpad
+    rtrim sha2 size split sqrt stddev substr sum to_date to_timestamp ucase upper variance
+    """.split()
 )
 _OPERATORS = frozenset("+ - * / % = == <> != < <= > >= <=> ||".split())
 _EXPRESSION_WORDS = frozenset(
-    "AND OR NOT IN IS BETWEEN LIKE CASE WHEN THEN ELSE EXISTS DISTINCT".split()  # noqa: SIM905
+    "AND OR NOT IN IS BETWEEN LIKE CASE WHEN THEN ELSE EXISTS DISTINCT".split()
 )
 _VALUE_WORDS = frozenset(("NULL", "TRUE", "FALSE"))
 _SORT_WORDS = frozenset("ASC DESC NULLS FIRST LAST".split())
 _CLAUSES = ("WHERE", "GROUP", "HAVING", "ORDER", "LIMIT")
+_JOIN_KINDS = frozenset(
+    ("", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "LEFT OUTER", "RIGHT OUTER", "FULL OUTER")
+) | {"LEFT SEMI", "LEFT ANTI"}
 _JOINS = frozenset("JOIN INNER CROSS LEFT RIGHT FULL SEMI ANTI".split())
 
 
@@ -194,10 +199,7 @@ class _PlainReader(BlockBuilder):
         ):
             i += 1
         kinds = " ".join(self.words[start:i])
-        if kinds not in (
-            "", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "LEFT OUTER", "RIGHT OUTER", "FULL OUTER",
-            "LEFT SEMI", "LEFT ANTI",
-        ):  # fmt: skip
+        if kinds not in _JOIN_KINDS:
             _give_up()
         return self.expect("JOIN", i, end), kinds in ("LEFT SEMI", "LEFT ANTI")
 
@@ -304,7 +306,8 @@ class _PlainReader(BlockBuilder):
         lists: bool = False,
         sorts: bool = False,
     ) -> set[str]:
-        """Reads the columns and subqueries of an expression; returns the functions that it calls."""
+        """Reads the columns and subqueries of an expression; returns the functions that it
+        calls."""
         calls: set[str] = set()
         if i >= end:
             _give_up()
@@ -320,9 +323,7 @@ class _PlainReader(BlockBuilder):
                 else:
                     calls |= self._expression(i + 1, close, ctes, block, place, lists=True)
                 i, is_value = close + 1, True
-            elif token.kind in (NUMBER, STRING):
-                i, is_value = i + 1, True
-            elif word in _VALUE_WORDS:
+            elif token.kind in (NUMBER, STRING) or word in _VALUE_WORDS:
                 i, is_value = i + 1, True
             elif word == "END":
                 cases -= 1

@@ -1,7 +1,8 @@
-"""What one query says by itself: its blocks, what they read, the columns they name. It knows no other statement.
+"""What one query says by itself: its blocks, what they read, the columns they name. It knows no
+other statement.
 
-Names are folded to lower case. Numbers that stand for tokens are indexes into `Query.tokens`; those for
-blocks and inputs are indexes into `Query.blocks` and `Query.inputs`.
+Names are folded to lower case. Numbers that stand for tokens are indexes into `Query.tokens`; those
+for blocks and inputs are indexes into `Query.blocks` and `Query.inputs`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Input:
         relation: an unqualified name that no CTE of the query defines, else None.
         block: the block of a nested query or CTE, else None.
         columns: names given in parentheses behind the alias, or by LATERAL VIEW.
-        name_token: the alias; without one, the last token of the relation's name; None without a name.
+        name_token: the alias; without one, the last token of the relation's name; None without a
+            name.
         is_explicit: there is an alias.
         relation_token: where the relation's name stands.
         is_hidden: the right side of a semi or anti join: its columns aren't in `*`.
@@ -50,7 +52,8 @@ class Reference:
         name: the column, or for `s.field` with an `s` that no input is called, that `s`.
         block: the block it stands in.
         input: the input that qualifies it, or None.
-        is_plain: one part, or an input's name and one part; nothing known speaks against checking it.
+        is_plain: one part, or an input's name and one part; nothing known speaks against checking
+            it.
         place: "select", "on", "rest": the part of the block.
     """
 
@@ -83,7 +86,8 @@ class Output:
 class Star:
     """A `*` that stands for columns: those of `input`, or None for those of the whole block.
 
-    With `is_bare` False and no input, it isn't known which of them (`s.*` of a struct, NATURAL, PIVOT).
+    With `is_bare` False and no input, it isn't known which of them (`s.*` of a struct, NATURAL,
+    PIVOT).
     """
 
     block: int
@@ -113,12 +117,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Query:
-    """A query, read. With `is_read` False it could not be: then it depends on every name it mentions.
+    """A query, read. With `is_read` False it could not be: then it depends on every name it
+    mentions.
 
     Args:
         aliases: names given with AS in SELECT lists, and the names of CTEs.
-        names_are_clear: every token that spells an input's name is known to stand for that input, or follows a dot.
-        suspects: names behind FROM, JOIN or TABLE that were not read as relations, each with its token.
+        names_are_clear: every token that spells an input's name is known to stand for that input,
+            or follows a dot.
+        suspects: names behind FROM, JOIN or TABLE that were not read as relations, each with its
+            token.
     """
 
     text: str
@@ -154,7 +161,8 @@ class Query:
 
     @cached_property
     def functions(self) -> frozenset[str]:
-        """Names that are called, in lower case; a name that only might be a function is among them."""
+        """Names that are called, in lower case; a name that only might be a function is among
+        them."""
         names = set()
         defined = {item.name for item in self.inputs} | set(self.aliases)
         for token, following in zip(self.tokens, self.tokens[1:], strict=False):

@@ -1,4 +1,5 @@
-"""Why something counts as modified, in words. It knows two versions of one thing, and decides nothing.
+"""Why something counts as modified, in words. It knows two versions of one thing, and decides
+nothing.
 
 Values of connector options are never shown: they may be secret.
 """
@@ -30,9 +31,8 @@ def table_reasons(before: Table, after: Table) -> tuple[str, ...]:
         elif not new_key:
             reasons.append(f"primary key {_list(before.primary_key)} dropped")
         else:
-            reasons.append(
-                f"primary key changed from {_list(before.primary_key)} to {_list(after.primary_key)}"
-            )
+            was, now = _list(before.primary_key), _list(after.primary_key)
+            reasons.append(f"primary key changed from {was} to {now}")
     if before.comment != after.comment:
         reasons.append("comment changed")
     return tuple(reasons)
@@ -92,7 +92,8 @@ def _star_reasons(before: View, after: View) -> list[str]:
 
 
 def connector_reasons(before: Source | Sink, after: Source | Sink) -> tuple[str, ...]:
-    """What changed in a connector: its format, the names of its options, which values; never a value."""
+    """What changed in a connector: its format, the names of its options, which values; never a
+    value."""
     reasons = []
     if before.format != after.format:
         reasons.append(f"format changed from `{before.format}` to `{after.format}`")

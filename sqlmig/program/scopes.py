@@ -1,7 +1,8 @@
-"""Reads a query's blocks from sqlglot's syntax tree. It knows scopes and names, and nothing of other statements.
+"""Reads a query's blocks from sqlglot's syntax tree. It knows scopes and names, and nothing of
+other statements.
 
-Whatever it doesn't fully understand makes the query coarser: a block is not plain, an alias is not clear,
-or the query counts as unread.
+Whatever it doesn't fully understand makes the query coarser: a block is not plain, an alias is not
+clear, or the query counts as unread.
 """
 
 from __future__ import annotations
@@ -222,7 +223,8 @@ class _BlockReader(BlockBuilder):
                 scope.outputs.append(Output(None))
 
     def _sole(self, node: exp.Expr, reference: int) -> int | None:
-        """The reference that a node consists of; not a field of a struct, whose type would be another."""
+        """The reference that a node consists of; not a field of a struct, whose type would be
+        another."""
         if isinstance(node, exp.Column) and len(self.references) > reference:
             found = self.references[reference]
             parts = len(node.parts)

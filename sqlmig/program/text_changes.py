@@ -1,7 +1,8 @@
-"""What changed between two versions of a query's text, in a few readable words. It knows tokens, and no meaning.
+"""What changed between two versions of a query's text, in a few readable words. It knows tokens,
+and no meaning.
 
-The stretches that differ are found by difflib over tokens, as it finds them over lines, and widened to
-the expression that they stand in.
+The stretches that differ are found by difflib over tokens, as it finds them over lines, and widened
+to the expression that they stand in.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ _COMPARISONS = frozenset(
     ("=", "==", "<", "<=", ">", ">=", "<>", "!=", "<=>", "LIKE", "ILIKE", "RLIKE")
 )
 _BOUNDARIES = frozenset(
-    "SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT UNION EXCEPT INTERSECT MINUS JOIN INNER LEFT RIGHT FULL CROSS "
-    "NATURAL SEMI ANTI OUTER ON USING AND OR WITH VALUES LATERAL QUALIFY WINDOW SORT DISTRIBUTE CLUSTER WHEN THEN ELSE "
-    "OFFSET OVER PARTITION ALL DISTINCT".split()
+    "SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT UNION EXCEPT INTERSECT MINUS JOIN INNER LEFT "
+    "RIGHT FULL CROSS NATURAL SEMI ANTI OUTER ON USING AND OR WITH VALUES LATERAL QUALIFY WINDOW "
+    "SORT DISTRIBUTE CLUSTER WHEN THEN ELSE OFFSET OVER PARTITION ALL DISTINCT".split()
 )
 _CLAUSES = frozenset("FROM WHERE GROUP HAVING ORDER LIMIT UNION JOIN ON LATERAL QUALIFY".split())
 _Span = tuple[int, int]
 
 
 def text_changes(before: str, after: str) -> list[str]:
-    """The changes from one query to another, in the order of the text; [] when only layout or names' case differ."""
+    """The changes from one query to another, in the order of the text; [] when only layout or
+    names' case differ."""
     try:
         old, new = tokenize(before), tokenize(after)
     except LexError:
@@ -83,7 +85,8 @@ def _is_literal(tokens: list[Token], span: _Span) -> bool:
 
 
 def _comparison_start(tokens: list[Token], literal: int) -> int | None:
-    """Where the comparison begins whose right side is the literal, when its left side is a plain name."""
+    """Where the comparison begins whose right side is the literal, when its left side is a plain
+    name."""
     start = literal - 1
     if start >= 0 and tokens[start].word in ("DATE", "TIMESTAMP", "INTERVAL", "-"):
         start -= 1
@@ -96,7 +99,8 @@ def _comparison_start(tokens: list[Token], literal: int) -> int | None:
 
 
 def _one_sided(tokens: list[Token], span: _Span, word: str) -> str:
-    """Words for a whole item or clause that came or went; "" when it is only a part of an expression."""
+    """Words for a whole item or clause that came or went; "" when it is only a part of an
+    expression."""
     start, end = span
     while start < end and tokens[start].text == ",":
         start += 1
@@ -138,11 +142,10 @@ def _widened(old: list[Token], old_span: _Span, new: list[Token], new_span: _Spa
         and not _ends_expression(old[old_span[1] + right], -1)
     ):
         right += 1
-    if old_span[0] == old_span[1] or new_span[0] == new_span[1]:
+    if left == right == 0 and (old_span[0] == old_span[1] or new_span[0] == new_span[1]):
         # One side would be empty: show at least one word of its neighbourhood.
-        if left == right == 0:
-            left = 1 if old_span[0] > 0 and new_span[0] > 0 else 0
-            right = 0 if left else 1
+        left = 1 if old_span[0] > 0 and new_span[0] > 0 else 0
+        right = 0 if left else 1
     was = _short(_text(old[old_span[0] - left : old_span[1] + right]))
     now = _short(_text(new[new_span[0] - left : new_span[1] + right]))
     return f"`{was}` became `{now}`"

@@ -1,4 +1,5 @@
-"""Statements that a program can't hold, and what to write instead. It knows words, and reads no statement."""
+"""Statements that a program can't hold, and what to write instead. It knows words, and reads no
+statement."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ _INSTEAD = {
     "INSERT": 'load rows with `sqlmig exec "INSERT INTO ..."`, or declare a CREATE SOURCE',
     "DROP": "delete the CREATE statement; sqlmig finds out what that removes",
     "ALTER": "edit the CREATE statement; sqlmig finds out what that changes",
-    "UPDATE": "change rows with `op.execute` in a revision's hook",
-    "DELETE": "change rows with `op.execute` in a revision's hook",
-    "MERGE": "change rows with `op.execute` in a revision's hook",
-    "TRUNCATE": "change rows with `op.execute` in a revision's hook",
+    "UPDATE": "change rows with `sqlmig exec`, or with `op.execute` in a revision's hook",
+    "DELETE": "change rows with `sqlmig exec`, or with `op.execute` in a revision's hook",
+    "MERGE": "change rows with `sqlmig exec`, or with `op.execute` in a revision's hook",
+    "TRUNCATE": 'delete rows with `sqlmig exec "DELETE FROM ..."`',
     "COPY": "load files with a CREATE SOURCE",
     "LOAD": "load files with a CREATE SOURCE",
     "SELECT": "give the query a name: `CREATE MATERIALIZED VIEW name AS SELECT ...`",

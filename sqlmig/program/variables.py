@@ -1,4 +1,5 @@
-"""`${name}`: variables of a target in the pipeline's SQL. It knows text, and nothing of SQL but comments."""
+"""`${name}`: variables of a target in the pipeline's SQL. It knows text, and nothing of SQL but
+comments."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from sqlmig.errors import Location, ProgramError, ProgramErrors
-from sqlmig.program.lexer import line_and_column
+from sqlmig.program.lexer import LexError, line_and_column, tokenize
 
 _VARIABLE = re.compile(r"\$\{([^}\n]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -26,8 +27,12 @@ def substitute(files: Mapping[str, str], variables: Mapping[str, str]) -> dict[s
     errors: list[ProgramError] = []
 
     def replace_in(path: str, text: str) -> str:
+        comments = _comments(text) if "${" in text else []
+
         def replace(match: re.Match[str]) -> str:
             name = match[1].strip()
+            if any(start <= match.start() < end for start, end in comments):
+                return match[0]
             if name.startswith("env:"):
                 return match[0]
             if name in variables:
@@ -43,6 +48,17 @@ def substitute(files: Mapping[str, str], variables: Mapping[str, str]) -> dict[s
     if errors:
         raise ProgramErrors(errors)
     return replaced
+
+
+def _comments(text: str) -> list[tuple[int, int]]:
+    """The stretches of `text` between tokens, where a variable is only spoken of."""
+    try:
+        tokens = tokenize(text)
+    except LexError:
+        return []
+    ends = [0, *(token.end for token in tokens)]
+    starts = [*(token.start for token in tokens), len(text)]
+    return [(end, start) for end, start in zip(ends, starts, strict=True) if start > end]
 
 
 def _undefined(name: str, location: Location, variables: Mapping[str, str]) -> ProgramError:
