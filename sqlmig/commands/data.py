@@ -13,7 +13,8 @@ from sqlmig.execution.effects import observed_cut
 from sqlmig.execution.engine import Mark
 from sqlmig.execution.executor import check_idle
 from sqlmig.execution.tick import Ticker, TickResult
-from sqlmig.ledger.records import Cut, Deployment, Kind, RelationState, Status
+from sqlmig.ledger.fold import Deployment
+from sqlmig.ledger.records import Cut, Kind, RelationState, Status
 from sqlmig.program.model import Program, View
 
 
@@ -84,7 +85,9 @@ def execute(project: Project, sql: str) -> Executed:
     journal = project.journal
     cut = observed_cut(project.warehouse, deployment.cut)
     mark = Mark(
-        project.config.pipeline, f"exec-{journal.owner.token}-{deployment.seq}", 1,
+        project.config.pipeline,
+        f"exec-{journal.owner.token}-{deployment.seq}",
+        1,
         deployment.revision,
     )
     name, written = project.engine.execute(program, sql, cut.relations, mark)

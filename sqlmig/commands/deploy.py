@@ -12,7 +12,8 @@ from sqlmig.execution import events
 from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.journal import is_alive
 from sqlmig.execution.tick import Ticker, TickResult, has_stale
-from sqlmig.ledger.records import AppliedRevision, Deployment, Kind, PlanInProgress, Status
+from sqlmig.ledger.fold import Deployment, PlanInProgress
+from sqlmig.ledger.records import AppliedRevision, Kind, Status
 from sqlmig.planning import planner
 from sqlmig.planning.directives import Directive, Operations, Run
 from sqlmig.planning.stages import Hop
@@ -132,9 +133,7 @@ def downgrade(
     _refuse_blocked(plan, allow_destructive)
     state = _executor(project, observer).run(plan)
     tick = (
-        _tick(project, after, observer, with_sources=False)
-        if has_stale(after, state.cut)
-        else None
+        _tick(project, after, observer, with_sources=False) if has_stale(after, state.cut) else None
     )
     return Deployed("applied", plan, tick, resumed)
 
@@ -218,9 +217,7 @@ def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
         _as_applied(project, graph, name, deployment).to_dict()
         for name in graph.path(None, revision).ups
     ]
-    files = (
-        project.substituted(project.revision_files(revision, deployment)) if revision else {}
-    )
+    files = project.substituted(project.revision_files(revision, deployment)) if revision else {}
     project.parse_deployed(files)
     journal.append(
         Kind.STAMP,

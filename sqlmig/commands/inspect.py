@@ -12,7 +12,8 @@ from sqlmig.errors import RevisionError
 from sqlmig.revisions.identifier import resolve, resolve_range
 
 if TYPE_CHECKING:
-    from sqlmig.ledger.records import AppliedRevision, Deployment
+    from sqlmig.ledger.fold import Deployment
+    from sqlmig.ledger.records import AppliedRevision
     from sqlmig.program.diff import ProgramDiff
     from sqlmig.program.model import Program
     from sqlmig.revisions.file import RevisionFile
@@ -172,7 +173,9 @@ def show(project: Project, target: str) -> tuple[Entry, str]:
     graph = project.graph(deployment)
     name = resolve(graph, target, deployment.revision)
     if name is None:
-        raise RevisionError("base has no revision file", hint="`sqlmig history` lists the revisions")
+        raise RevisionError(
+            "base has no revision file", hint="`sqlmig history` lists the revisions"
+        )
     file = project.directory.get(name)
     return (
         _entry(project, graph, name, deployment),
@@ -231,7 +234,9 @@ def diff(project: Project, before: str = "deployed", after: str = "working") -> 
 
     names = (before, after)
     deployment = project.deployment() if any(n != "working" for n in names) else None
-    return diff_programs(_program(project, before, deployment), _program(project, after, deployment))
+    return diff_programs(
+        _program(project, before, deployment), _program(project, after, deployment)
+    )
 
 
 def status(project: Project) -> Status:

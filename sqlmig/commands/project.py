@@ -18,7 +18,7 @@ from sqlmig.revisions.graph import RevisionGraph
 if TYPE_CHECKING:
     from sqlmig.execution.journal import Journal
     from sqlmig.ledger.delta import DeltaLedger
-    from sqlmig.ledger.records import Deployment
+    from sqlmig.ledger.fold import Deployment
     from sqlmig.program.model import Program
     from sqlmig.spark.engine import SparkEngine
     from sqlmig.warehouse import DeltaWarehouse
@@ -100,7 +100,7 @@ class Project:
             LedgerError: it can't be read, or belongs to another pipeline.
         """
         from sqlmig.errors import LedgerError
-        from sqlmig.ledger.records import fold
+        from sqlmig.ledger.fold import fold
 
         deployment = fold(self.ledger.read()[1])
         if deployment.pipeline not in (None, self.config.pipeline):

@@ -9,7 +9,8 @@ from typing import Any
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
-from sqlmig.ledger.records import ConnectorState, Cut, RelationState, materialization_key
+from sqlmig.ledger.fold import materialization_key
+from sqlmig.ledger.records import ConnectorState, Cut, RelationState
 from sqlmig.planning.planner import find_undo, observe
 from sqlmig.planning.steps import (
     AlterTable,
@@ -74,7 +75,7 @@ class Effects:
         self._journal = journal
         self._load_hook = load_hook
 
-    def make(self, step: Step, *, is_repeated: bool) -> Outcome:
+    def make(self, step: Step, *, is_repeated: bool) -> Outcome:  # noqa: RET503
         """Make one step's effect.
 
         Args:
@@ -129,9 +130,7 @@ class Effects:
         return unfinished.run if unfinished else self._plan.id
 
     def _mark(self, step: Step, mark: str | None, inputs: Mapping[str, str]) -> Mark:
-        return Mark(
-            self._plan.pipeline, self._run, step.number, self._plan.target, mark, inputs
-        )
+        return Mark(self._plan.pipeline, self._run, step.number, self._plan.target, mark, inputs)
 
     def _table(self, name: str, stage: int) -> Table:
         return self._stages[stage].tables[name]
@@ -162,14 +161,10 @@ class Effects:
         written = self._engine.create_table(table, folder, self._mark(step, mark, {}))
         return _relation(table.name, _fresh(folder, RelationKind.TABLE, written, mark, {}), 0)
 
-    def _alter(
-        self, step: Step, table: Table, renamed: Sequence[tuple[str, str]]
-    ) -> Outcome:
+    def _alter(self, step: Step, table: Table, renamed: Sequence[tuple[str, str]]) -> Outcome:
         was = self._cut.relations[table.name]
         mark = fingerprint(table)
-        written = self._engine.alter_table(
-            table, was.folder, renamed, self._mark(step, mark, {})
-        )
+        written = self._engine.alter_table(table, was.folder, renamed, self._mark(step, mark, {}))
         state = _fresh(was.folder, RelationKind.TABLE, written, mark, {})
         return _relation(table.name, replace(state, altered_from=_capped(was)), written.written)
 
@@ -178,9 +173,7 @@ class Effects:
         mark = fingerprint(table)
         written = self._engine.empty_table(table, was.folder, self._mark(step, mark, {}))
         state = _fresh(was.folder, RelationKind.TABLE, written, mark, {})
-        return _relation(
-            table.name, replace(state, altered_from=_capped(was), is_emptied=True), 0
-        )
+        return _relation(table.name, replace(state, altered_from=_capped(was), is_emptied=True), 0)
 
     def _attach(self, relation: str, folder: str) -> Outcome:
         if relation in self._cut.relations:
@@ -190,7 +183,7 @@ class Effects:
         if written.version != state.version:
             raise EngineError(
                 f"the detached table in folder `{folder}` was written to by something else",
-                hint="look at its Delta history; `sqlmig exec` and sources write to attached tables only",
+                hint="look at its Delta history; nothing of sqlmig writes to a detached table",
             )
         return _relation(relation, state, 0)
 
@@ -273,13 +266,17 @@ class Effects:
             version = self._warehouse.find_mark(folder, self._run, step.number)
             if version is not None:
                 written = self._written(folder, empty)
-                return _relation(name, _fresh(folder, view.kind, written, mark, inputs), written.rows)
+                return _relation(
+                    name, _fresh(folder, view.kind, written, mark, inputs), written.rows
+                )
         states = {n: s for n, s in self._cut.relations.items() if n in inputs}
         written = self._engine.materialize(
             self._target, view, states, folder, self._mark(step, mark, inputs)
         )
         state = _fresh(folder, view.kind, written, mark, inputs)
-        return _relation(name, state, written.written if written.written is not None else written.rows)
+        return _relation(
+            name, state, written.written if written.written is not None else written.rows
+        )
 
     def _input_contents(self, view: View) -> dict[str, str]:
         return {

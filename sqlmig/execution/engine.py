@@ -15,7 +15,7 @@ from sqlmig.program.model import Program, Source, Table, View
 
 @dataclass(frozen=True)
 class Mark:
-    """What a Delta commit of sqlmig carries in its metadata: whose it is, and what it was made from.
+    """What a Delta commit of sqlmig carries in its metadata: whose it is, what it was made from.
 
     Args:
         run, step: name the effect; the same pair never commits twice.

@@ -6,12 +6,19 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sqlmig.errors import DeployedMovedError, LedgerError, SqlmigError, StepFailed, UnfinishedPlanError
+from sqlmig.errors import (
+    DeployedMovedError,
+    LedgerError,
+    SqlmigError,
+    StepFailed,
+    UnfinishedPlanError,
+)
 from sqlmig.execution import events
 from sqlmig.execution.effects import Effects, HookLoader
 from sqlmig.execution.engine import Engine, Mark, Warehouse
 from sqlmig.execution.journal import Journal, describe_owner, is_alive, with_token
-from sqlmig.ledger.records import Cut, Deployment, Kind, PlanInProgress, RelationState, Status
+from sqlmig.ledger.fold import Deployment, PlanInProgress
+from sqlmig.ledger.records import Cut, Kind, RelationState, Status
 from sqlmig.planning.steps import Checkpoint, Plan, Step
 from sqlmig.program.model import Program
 
@@ -109,7 +116,9 @@ class Executor:
         journal.owner = with_token(journal.owner)
         unfinished = journal.refresh().unfinished
         if unfinished is None:
-            raise UnfinishedPlanError("no plan is unfinished", hint="`sqlmig status` shows the state")
+            raise UnfinishedPlanError(
+                "no plan is unfinished", hint="`sqlmig status` shows the state"
+            )
         taken = unfinished.run
 
         def check(deployment: Deployment) -> None:
@@ -238,7 +247,8 @@ class Executor:
             ) from error
         hint = getattr(error, "hint", None)
         raise StepFailed(
-            f"{what}; the pipeline is back at revision {plan.deployed or 'base'}, its data as before",
+            f"{what}; the pipeline is back at revision {plan.deployed or 'base'}, "
+            "its data as before",
             location=getattr(error, "location", None),
             hint=hint or "mend the cause and run the command again; nothing has to be undone",
         ) from error
@@ -305,7 +315,8 @@ def check_idle(deployment: Deployment) -> None:
             )
         state = "died" if alive is False else "was last heard of"
         raise UnfinishedPlanError(
-            f"plan {plan.id} is unfinished: {who} {state} at {plan.last_sign:%Y-%m-%d %H:%M:%S} UTC",
+            f"plan {plan.id} is unfinished: {who} {state} "
+            f"at {plan.last_sign:%Y-%m-%d %H:%M:%S} UTC",
             hint="`sqlmig repair` shows it; `sqlmig repair --resume` goes on, "
             "`sqlmig repair --rollback` takes it back",
         )

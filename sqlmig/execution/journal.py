@@ -1,4 +1,4 @@
-"""The journal: the ledger as one process sees it, kept folded, with every append checked and fenced."""
+"""The journal: the ledger as one process sees it, folded; every append is checked and fenced."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any, Protocol
 
 from sqlmig.errors import LedgerConflict, LedgerError, UnfinishedPlanError
-from sqlmig.ledger.records import Deployment, Folding, Kind, Owner, Record, Status
+from sqlmig.ledger.fold import Deployment, Folding
+from sqlmig.ledger.records import Kind, Owner, Record, Status
 
 Clock = Callable[[], datetime]
 
@@ -162,14 +164,16 @@ class Journal:
 
 
 def process_start(pid: int | None = None) -> str:
-    """When a process of this machine started, as the system counts; '' where that isn't known or it is dead.
+    """When a process of this machine started, as the system counts.
+
+    '' where that isn't known, or it is dead.
 
     Together with the process id it names a process, although ids are used again.
     """
     try:
-        with open(f"/proc/{pid or os.getpid()}/stat", encoding="utf-8") as file:
-            stat = file.read().rpartition(")")[2].split()
-            return "" if stat[0] in ("Z", "X") else stat[19]
+        stat = Path(f"/proc/{pid or os.getpid()}/stat").read_text(encoding="utf-8")
+        fields = stat.rpartition(")")[2].split()
+        return "" if fields[0] in ("Z", "X") else fields[19]
     except (OSError, IndexError):
         return ""
 

@@ -1,10 +1,10 @@
-"""The tick: sources in, stale views computed again, the new cut recorded. It knows protocols, not Spark."""
+"""The tick: sources in, stale views computed again, the cut recorded. It knows no Spark."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,8 @@ from sqlmig.execution.effects import observed_cut
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.executor import check_idle
 from sqlmig.execution.journal import Journal, with_token
-from sqlmig.ledger.records import Cut, Deployment, Kind, RelationState, Status
+from sqlmig.ledger.fold import Deployment
+from sqlmig.ledger.records import Cut, Kind, RelationState, Status
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import Program, RelationKind, View
 
@@ -84,9 +85,7 @@ class Ticker:
             cut = self._refresh(cut, run)
         except BaseException as error:
             with _suppressed_conflict():
-                journal.append(
-                    Kind.TICK, Status.FAILED, error=str(error) or type(error).__name__
-                )
+                journal.append(Kind.TICK, Status.FAILED, error=str(error) or type(error).__name__)
             raise
         journal.append(
             Kind.TICK,
@@ -137,9 +136,7 @@ class Ticker:
                     ),
                 )
                 self._observer(
-                    events.Ingestion(
-                        name, result.rows, result.rejected, time.monotonic() - began
-                    )
+                    events.Ingestion(name, result.rows, result.rejected, time.monotonic() - began)
                 )
             cut = cut.with_relation(source.table, _moved(table, result.table))
         return cut
@@ -162,9 +159,7 @@ class Ticker:
             mark = Mark(pipeline, run, 10_000 + number, revision, fingerprint, inputs)
             states = {n: cut.relations[n] for n in reads}
             try:
-                written = self._engine.materialize(
-                    self._program, view, states, state.folder, mark
-                )
+                written = self._engine.materialize(self._program, view, states, state.folder, mark)
             except SqlmigError as error:
                 self._fail(view.name, error.message)
                 broken.add(view.name)
@@ -243,7 +238,5 @@ def _difference(before: Cut, after: Cut) -> dict[str, Any] | None:
 
 @contextmanager
 def _suppressed_conflict() -> Iterator[None]:
-    try:
+    with suppress(SqlmigError):
         yield
-    except SqlmigError:
-        pass

@@ -1,4 +1,4 @@
-"""The ledger as a Delta table, read and appended to with delta-rs. It knows columns, not their meaning."""
+"""The ledger as a Delta table, read and appended to with delta-rs. It knows columns only."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DeltaLedger:
     """The append-only log of a warehouse.
 
     An append names the version that its writer has read and is refused when another came first:
-    compare-and-set, so the log is also the lock. A record's `seq` is the Delta version of its commit.
+    compare-and-set, so the log is also the lock. A record's `seq` is its commit's Delta version.
 
     Args:
         path: the ledger's folder or URL.

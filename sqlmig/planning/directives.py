@@ -84,17 +84,21 @@ class Operations:
         )
 
     def execute(self, sql: str) -> None:
-        """Run one INSERT, UPDATE, DELETE or MERGE, after the tables are altered and before views are computed.
+        """Run one INSERT, UPDATE, DELETE or MERGE.
+
+        It runs after the tables are altered and before views are computed.
 
         Args:
-            sql: one statement on a table of the pipeline. It is one Delta commit, made exactly once.
+            sql: one statement on a table of the pipeline; one Delta commit, made exactly once.
         """
-        if not isinstance(sql, str) or not sql.strip():
-            raise TypeError("op.execute takes the text of one SQL statement")
-        self._directives.append(Execute(sql.strip().rstrip(";").strip()))
+        self._directives.append(
+            Execute(_text(sql, "op.execute takes the text of one SQL statement").rstrip("; \n"))
+        )
 
     def run(self, function: HookFunction) -> None:
-        """Call a Python function of the revision file, after the tables are altered and before views are computed.
+        """Call a Python function of the revision file.
+
+        It is called after the tables are altered and before views are computed.
 
         Args:
             function: called with a context that has `sql(text)`, `execute(text)` and `spark`.
@@ -105,7 +109,11 @@ class Operations:
         self._directives.append(Run(name, function))
 
 
-def _name(value: str, argument: str) -> str:
+def _name(value: object, argument: str) -> str:
+    return _text(value, f"{argument} must be a name").strip("`").lower()
+
+
+def _text(value: object, otherwise: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise TypeError(f"{argument} must be a name")
-    return value.strip().strip("`").lower()
+        raise TypeError(otherwise)
+    return value.strip()

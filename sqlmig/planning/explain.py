@@ -32,7 +32,7 @@ from sqlmig.program.diff import ProgramDiff
 _SIGNS = {"added": "+", "removed": "-", "modified": "~", "affected": "~"}
 
 
-def describe_action(action: Action) -> str:
+def describe_action(action: Action) -> str:  # noqa: RET503
     """A step in a few words, the same everywhere."""
     match action:
         case Stop():
@@ -85,7 +85,9 @@ def describe_diff(diff: ProgramDiff) -> tuple[str, ...]:
 
 def to_text(plan: Plan) -> str:
     """The plan for a terminal."""
-    lines = [f"{plan.direction} {plan.deployed or 'base'} -> {plan.target or 'base'} (plan {plan.id})"]
+    lines = [
+        f"{plan.direction} {plan.deployed or 'base'} -> {plan.target or 'base'} (plan {plan.id})"
+    ]
     if plan.is_noop:
         return "\n".join([lines[0], "", "nothing to do"]) + "\n"
     lines += ["", "changes:"]
@@ -97,7 +99,10 @@ def to_text(plan: Plan) -> str:
         text = f"  {step.number:>3}  {describe_action(step.action):<{min(width, 60)}}"
         lines.append(f"{text}  {tail}".rstrip())
     if plan.destructive:
-        lines += ["", "destructive (needs --allow-destructive), lost for good after a change of the rows:"]
+        lines += [
+            "",
+            "destructive (needs --allow-destructive), lost for good after a change of the rows:",
+        ]
         lines += [f"  {step.number:>3}  {step.destructive}" for step in plan.destructive]
     if plan.warnings:
         lines += ["", "warnings:", *(f"  {warning}" for warning in plan.warnings)]
@@ -116,7 +121,12 @@ def to_text(plan: Plan) -> str:
 def to_markdown(plan: Plan) -> str:
     """The plan for a pull request or a job summary."""
     title = f"`{plan.deployed or 'base'}` → `{plan.target or 'base'}`"
-    lines = [f"### sqlmig {plan.direction} {title}", "", f"Plan `{plan.id}` of pipeline `{plan.pipeline}`.", ""]
+    lines = [
+        f"### sqlmig {plan.direction} {title}",
+        "",
+        f"Plan `{plan.id}` of pipeline `{plan.pipeline}`.",
+        "",
+    ]
     if plan.is_noop:
         return "\n".join([*lines, "Nothing to do.", ""])
     if plan.blockers:
@@ -135,9 +145,8 @@ def to_markdown(plan: Plan) -> str:
         reads = ", ".join(_volume(v) for v in step.reads)
         writes = _volume(step.writes) if step.writes else ""
         what = describe_action(step.action).replace("|", "\\|")
-        lines.append(
-            f"| {step.number} | {what} | {step.cause.replace('|', chr(92) + '|')} | {reads} | {writes} |"
-        )
+        why = step.cause.replace("|", "\\|")
+        lines.append(f"| {step.number} | {what} | {why} | {reads} | {writes} |")
     if plan.destructive:
         lines += ["", "**Destructive:**", ""]
         lines += [f"- step {step.number}: {step.destructive}" for step in plan.destructive]

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from sqlmig.ledger.records import (
-    AppliedRevision,
-    ConnectorState,
-    Deployment,
-    RelationState,
-    materialization_key,
-)
+from sqlmig.ledger.fold import Deployment, materialization_key
+from sqlmig.ledger.records import AppliedRevision, ConnectorState, RelationState
 from sqlmig.planning.stages import Hop, Stage, split_stages
 from sqlmig.planning.steps import (
     Action,
@@ -106,8 +101,7 @@ class _Planning:
         self.blockers: list[Blocker] = []
         self.warnings: list[str] = []
         self.states: dict[str, RelationState] = {
-            name: self._as_observed(state)
-            for name, state in self.deployment.cut.relations.items()
+            name: self._as_observed(state) for name, state in self.deployment.cut.relations.items()
         }
         self.folders = set(self.deployment.folders)
         self.table_renames: dict[str, str] = {}
@@ -165,7 +159,8 @@ class _Planning:
             if view.kind is RelationKind.STREAMING_TABLE:
                 self.blockers.append(
                     Blocker(
-                        f"streaming table `{view.name}` can't be deployed by this version of sqlmig",
+                        f"streaming table `{view.name}` can't be deployed "
+                        "by this version of sqlmig",
                         view.location,
                         "use CREATE MATERIALIZED VIEW",
                     )
@@ -189,14 +184,14 @@ class _Planning:
             self._add(RenameTable(before, after), stage.causes.get(after, ""))
         origin = {after: before for before, after in stage.tables.items()}
         for name, table in sorted(stage.after.tables.items()):
-            before = stage.before.tables.get(origin.get(name, name))
+            old = stage.before.tables.get(origin.get(name, name))
             state = self.states.get(name)
             if state is None or state.kind != RelationKind.TABLE.value:
                 self._new_table(number, table)
-            elif before is None:
+            elif old is None:
                 self._existing_table(number, table, None, {}, state)
-            elif fingerprint(before) != fingerprint(replace(table, name=before.name)):
-                self._existing_table(number, table, before, stage.columns.get(name, {}), state)
+            elif fingerprint(old) != fingerprint(table):
+                self._existing_table(number, table, old, stage.columns.get(name, {}), state)
         for action, cause in stage.effects:
             self._add(replace(action, stage=number), cause)
 
@@ -257,9 +252,7 @@ class _Planning:
             if dropped:
                 self.warnings.append(f"`{table.name}`: {', '.join(dropped)}: its values are lost")
             self._add(
-                AlterTable(
-                    table.name, change.operations, tuple(sorted(renamed.items())), number
-                ),
+                AlterTable(table.name, change.operations, tuple(sorted(renamed.items())), number),
                 cause,
                 writes=self._volume(table.name, state),
             )
@@ -288,9 +281,7 @@ class _Planning:
             )
             old_name = f"{was}.{source.name}"
             old = states.get(old_name)
-            earlier = self.deployment.connector_history.get(
-                (self.request.revision or "base", name)
-            )
+            earlier = self.deployment.connector_history.get((self.request.revision or "base", name))
             if source.table in self.emptied:
                 self._start(name, mark, "its table is emptied")
             elif change is None and name in states and source.table not in self.returned:
@@ -407,9 +398,7 @@ class _Planning:
         writes: Volume | None = None,
         destructive: str | None = None,
     ) -> None:
-        self.steps.append(
-            Step(len(self.steps) + 1, action, cause, reads, writes, destructive)
-        )
+        self.steps.append(Step(len(self.steps) + 1, action, cause, reads, writes, destructive))
 
     def _cause(self, what: str, name: str) -> str:
         change = self.changes.get((what, name))

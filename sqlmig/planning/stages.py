@@ -11,7 +11,6 @@ from sqlmig.planning.directives import Directive
 from sqlmig.planning.steps import Blocker, Execute, RunFunction
 from sqlmig.program.model import Program
 
-
 Effect = Execute | RunFunction
 
 
@@ -64,7 +63,7 @@ def split_stages(
         hops: the hooks in the order in which they apply.
 
     Returns:
-        At least one stage, the last of which ends at `target`; and what is wrong with the directives.
+        At least one stage, the last of which ends at `target`; what is wrong with the directives.
     """
     stages: list[Stage] = []
     blockers: list[Blocker] = []
@@ -143,9 +142,7 @@ def _table_problem(hop: Hop, before: str, after: str) -> str | None:
 def _column_problem(stage: Stage, hop: Hop, table: str, before: str, after: str) -> str | None:
     if table not in hop.after.tables:
         return f"the program that is gone to has no table `{table}`"
-    renamed = {
-        d.after: d.before for d in hop.directives if isinstance(d, directives.RenameTable)
-    }
+    renamed = {d.after: d.before for d in hop.directives if isinstance(d, directives.RenameTable)}
     source = hop.before.tables.get(renamed.get(table, table))
     if source is None:
         return f"the program that is left has no table `{table}`"

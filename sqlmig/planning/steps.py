@@ -1,4 +1,4 @@
-"""The plan as data: its steps, what they cost, what blocks them. It decides nothing and does nothing."""
+"""The plan as data: its steps, what they cost, what blocks them. It decides and does nothing."""
 
 from __future__ import annotations
 

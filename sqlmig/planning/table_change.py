@@ -66,7 +66,7 @@ def table_change(before: Table, after: Table, renamed: Mapping[str, str]) -> Tab
         _column_change(old[origin[name]], column, operations, obstacles)
     kept_old = [renamed.get(n, n) for n in old if renamed.get(n, n) in new]
     kept_new = [n for n in new if n in kept_old]
-    added_in_between = [n for n in new if n not in kept_old] != list(new)[len(kept_new):]
+    added_in_between = [n for n in new if n not in kept_old] != list(new)[len(kept_new) :]
     if kept_old != kept_new or (added_in_between and len(new) > len(kept_new)):
         operations.append("reorder columns")
     _key_change(before, after, renamed, operations, obstacles)
