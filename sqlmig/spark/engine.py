@@ -1,0 +1,123 @@
+"""The engine on Spark and Delta: each method one effect, done by the module that knows it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlmig.execution.engine import Ingested, Mark, Written
+from sqlmig.ledger.records import ConnectorState, RelationState
+from sqlmig.planning.steps import Blocker
+from sqlmig.program.model import Program, Source, Table, View
+from sqlmig.spark.analysis import analyze
+from sqlmig.spark.failures import told
+from sqlmig.spark.hooks import HookContext
+from sqlmig.spark.query import check_reads_only, collect
+from sqlmig.spark.relations import mentioned, register
+from sqlmig.spark.sessions import Sessions
+from sqlmig.spark.sources import Ingestion, SourceReader
+from sqlmig.spark.statements import execute
+from sqlmig.spark.tables import Tables
+from sqlmig.spark.views import materialize
+from sqlmig.warehouse import DeltaWarehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkEngine:
+    """What only Spark can do; Spark is started by the first method that needs it.
+
+    Args:
+        open_session: gives the shared session.
+        warehouse: where the tables are.
+        project_root: what a source's relative `path` starts from.
+        secrets: gives the value of `${env:NAME}`, None where there is none.
+    """
+
+    def __init__(
+        self,
+        open_session: Callable[[], SparkSession],
+        warehouse: DeltaWarehouse,
+        project_root: Path,
+        secrets: Callable[[str], str | None] = os.environ.get,
+    ) -> None:
+        self._sessions = Sessions(open_session)
+        self._warehouse = warehouse
+        self._tables = Tables(self._sessions, warehouse)
+        self._sources = SourceReader(project_root, secrets)
+
+    def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
+        """Let Spark analyse the queries of `names` against the declared schemas."""
+        return analyze(self._sessions, program, names)
+
+    def create_table(self, table: Table, folder: str, mark: Mark) -> Written:
+        """Make an empty table in `folder`, or empty the one that an earlier try left there."""
+        return self._tables.create(table, folder, mark)
+
+    def alter_table(
+        self, table: Table, folder: str, renamed: Sequence[tuple[str, str]], mark: Mark
+    ) -> Written:
+        """Bring the table's schema to `table`, keeping its rows. May be called again."""
+        return self._tables.alter(table, folder, renamed, mark)
+
+    def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:
+        """Drop all rows, then bring the schema to `table`. May be called again."""
+        return self._tables.empty(table, folder, mark)
+
+    def restore(self, folder: str, version: int, mark: Mark) -> Written:
+        """Put a table back to a version that delta-rs can't write."""
+        return self._tables.restore(folder, version, mark)
+
+    def materialize(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        folder: str,
+        mark: Mark,
+    ) -> Written:
+        """Replace the view's contents by its query over the inputs at the versions of `states`."""
+        return materialize(self._sessions, self._warehouse, program, view, states, folder, mark)
+
+    def execute(
+        self, program: Program, sql: str, states: Mapping[str, RelationState], mark: Mark
+    ) -> tuple[str, Written]:
+        """Run one INSERT, UPDATE, DELETE or MERGE; the table's name and what became of it."""
+        return execute(self._sessions, self._warehouse, program, sql, states, mark)
+
+    def call(
+        self,
+        program: Program,
+        function: Callable[[Any], object],
+        states: Mapping[str, RelationState],
+        mark: Mark,
+    ) -> None:
+        """Call a hook's function with a `HookContext`."""
+        function(HookContext(self._sessions, self._warehouse, program, states, mark))
+
+    def ingest(
+        self,
+        program: Program,
+        source: Source,
+        connector: ConnectorState,
+        table: RelationState,
+        mark: Mark,
+    ) -> Ingested:
+        """Read what a source has now, each record once, into its table."""
+        ingestion = Ingestion(
+            self._warehouse, program.tables[source.table], source, connector, table, mark
+        )
+        return self._sources.ingest(self._sessions, ingestion)
+
+    def query(
+        self, program: Program, sql: str, states: Mapping[str, RelationState]
+    ) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:
+        """Column names and rows (as JSON values) of a query over the relations at `states`."""
+        sql = check_reads_only(sql)
+        session = self._sessions.fresh()
+        register(session, self._warehouse, program, states, mentioned(program, sql))
+        with told(query=sql):
+            return collect(session.sql(sql))

@@ -1,0 +1,166 @@
+"""Spark's errors in sqlmig's words: one line, no Java stack, a hint where Spark has one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlmig.errors import EngineError, Location, SqlmigError
+from sqlmig.program.lexer import line_and_column
+
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
+_WRAPPERS = frozenset(
+    {
+        "TASK_WRITE_FAILED",
+        "STREAM_FAILED",
+        "FOREACH_BATCH_USER_FUNCTION_ERROR",
+        "FAILED_EXECUTE_UDF",
+    }
+)
+_SUGGESTION = re.compile(r"\s*Did you mean one of the following\? \[(?P<names>[^\]]*)\]\.?")
+_TAIL = re.compile(r"\s*(?:SQLSTATE: \w{5}.*|;?\s*\(?line \d+,? pos \d+\)?.*|== .*)$")
+_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
+_NOT_NULL = re.compile(
+    r"NOT NULL constraint violated for column: (?P<column>.+?)\.?\s*$"
+    r"|CHECK constraint sqlmig_not_null_\S+ \(`?(?P<checked>.+?)`? IS NOT NULL\) violated",
+    re.IGNORECASE,
+)
+_HINTS = {
+    "DELTA_UNSUPPORTED_SUBQUERY": "Delta takes no subquery there; use MERGE INTO ... USING",
+    "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE":
+        "let the source of the MERGE have one row for each row that it changes",
+    "DIVIDE_BY_ZERO": "write try_divide(a, b), or NULLIF(b, 0)",
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error as it is told: one line, and what to do about it."""
+
+    message: str
+    hint: str | None = None
+    condition: str | None = None
+
+
+def describe(error: BaseException, secrets: Iterable[str] = ()) -> Failure:
+    """Say what Spark said: its own first line, without class names, codes and positions.
+
+    Args:
+        secrets: values that are replaced by `***`.
+    """
+    if isinstance(error, SqlmigError):
+        return Failure(redact(error.message, secrets), error.hint)
+    text = redact(str(error), secrets)
+    condition, line = _telling_line(text)
+    missing = _NOT_NULL.search(text)
+    if missing:
+        column = missing["column"] or missing["checked"]
+        return Failure(f"`{column}` may not be NULL", f"give `{column}` a value", condition)
+    suggestion = _SUGGESTION.search(line)
+    hint = _HINTS.get(condition or "")
+    if suggestion:
+        line = line[: suggestion.start()] + line[suggestion.end() :]
+        names = [name.strip() for name in suggestion["names"].split(",") if name.strip()]
+        if names:
+            hint = f"did you mean {' or '.join(names[:3])}?"
+    line = _TAIL.sub("", line).strip().rstrip(".;").strip()
+    return Failure(_lower_first(line) or type(error).__name__, hint, condition)
+
+
+def _telling_line(text: str) -> tuple[str | None, str]:
+    """The condition and the line that tell most: the innermost that is not a mere wrapper."""
+    for match in _CONDITION.finditer(text):
+        if match[1] not in _WRAPPERS:
+            rest = text[match.end() :].lstrip()
+            return match[1], rest.splitlines()[0] if rest else ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return None, ""
+    line = lines[0]
+    if line.startswith("An error occurred while calling") and len(lines) > 1:
+        line = lines[1]
+    return None, re.sub(r"^:?\s*(?:[a-z][\w$]*\.)+[A-Z][\w$]*:\s*", "", line)
+
+
+def _lower_first(text: str) -> str:
+    if len(text) > 1 and text[0].isupper() and not text[1].isupper():
+        return text[0].lower() + text[1:]
+    return text
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """`text` with every secret value replaced."""
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
+def locate(error: BaseException, query: str, begins: Location | None) -> Location | None:
+    """Where in the user's file an error in `query` is.
+
+    Args:
+        query: the text that Spark was given.
+        begins: where it begins in the file.
+    """
+    if begins is None:
+        return None
+    offset = _offset(error, query)
+    if offset is None or begins.line is None:
+        return begins
+    line, column = line_and_column(query, offset)
+    if line == 1:
+        return Location(begins.path, begins.line, (begins.column or 1) + column - 1)
+    return Location(begins.path, begins.line + line - 1, column)
+
+
+def _offset(error: BaseException, query: str) -> int | None:
+    contexts = getattr(error, "getQueryContext", lambda: None)() or ()
+    for context in contexts:
+        start = context.startIndex()
+        if 0 <= start <= len(query) and query.startswith(context.fragment(), start):
+            return int(start)
+    position = _POSITION.search(str(error))
+    if position is None:
+        return None
+    lines = query.splitlines(keepends=True)
+    line = int(position[1])
+    if line > len(lines):
+        return None
+    return min(sum(map(len, lines[: line - 1])) + int(position[2]), len(query))
+
+
+@contextmanager
+def told(
+    what: str | None = None,
+    *,
+    query: str = "",
+    begins: Location | None = None,
+    secrets: Iterable[str] = (),
+) -> Iterator[None]:
+    """Turn whatever Spark raises in the block into an EngineError.
+
+    Args:
+        what: put before the message: "source `school.csv`".
+        query, begins: the user's text and where it begins, to place the error.
+        secrets: values that must not be shown; with any, the cause is kept as redacted text only.
+    """
+    try:
+        yield
+    except SqlmigError:
+        raise
+    except Exception as error:
+        hidden = tuple(secrets)
+        failure = describe(error, hidden)
+        message = f"{what}: {failure.message}" if what else failure.message
+        cause: Exception = error
+        if hidden:
+            cause = RuntimeError(redact(f"{type(error).__name__}: {error}", hidden))
+        raised = EngineError(
+            message, location=locate(error, query, begins) if query else begins, hint=failure.hint
+        )
+        raised.__suppress_context__ = True
+        if hidden:
+            error.__traceback__ = None
+        raise raised from cause

@@ -1,0 +1,61 @@
+"""Sessions of an operation's own: names registered in one never leak, commits carry its mark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sqlmig.execution.engine import Mark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+TXN_APP = "spark.databricks.delta.write.txnAppId"
+TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+
+
+class Sessions:
+    """Gives each operation a session of its own, on a Spark that starts at the first need.
+
+    Args:
+        open_session: gives the shared session.
+    """
+
+    def __init__(self, open_session: Callable[[], SparkSession]) -> None:
+        self._open = open_session
+        self._shared: SparkSession | None = None
+        self._settings: dict[str, str] = {}
+
+    def fresh(self, mark: Mark | None = None) -> SparkSession:
+        """A new session with the shared one's settings; its SQL commits carry `mark`."""
+        shared = self._open()
+        session = shared.newSession()
+        if shared is not self._shared:
+            ours = session.conf.getAll
+            self._settings = {
+                name: value
+                for name, value in shared.conf.getAll.items()
+                if ours.get(name) != value and session.conf.isModifiable(name)
+            }
+            self._shared = shared
+        for name, value in self._settings.items():
+            session.conf.set(name, value)
+        if mark is not None:
+            session.conf.set(USER_METADATA, mark.to_json())
+        return session
+
+
+def once(session: SparkSession, application: str, version: int = 0) -> SparkSession:
+    """Let Delta skip the session's next write when `application` committed `version` before.
+
+    Skipping is silent: read back what became of the table.
+    """
+    session.conf.set(TXN_APP, application)
+    session.conf.set(TXN_VERSION, str(version))
+    return session
+
+
+def transaction_name(mark: Mark) -> str:
+    """The name under which Delta remembers that a run's step has committed."""
+    return f"sqlmig/{mark.run}/{mark.step}"

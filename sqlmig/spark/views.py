@@ -1,0 +1,71 @@
+"""Materialized views: each refresh is one atomic Delta commit that carries its mark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlmig.execution.engine import Mark, Written
+from sqlmig.ledger.records import RelationState
+from sqlmig.program.model import Program, View
+from sqlmig.spark.failures import told
+from sqlmig.spark.names import delta_name
+from sqlmig.spark.relations import register, run_query
+from sqlmig.spark.sessions import Sessions, transaction_name
+from sqlmig.warehouse import DeltaWarehouse
+
+RETENTION = {
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+    "delta.logRetentionDuration": "interval 30 days",
+}
+# No change data feed: with it, column mapping refuses a commit that changes names and rows at once.
+_PROPERTIES = {
+    "delta.columnMapping.mode": "name",
+    "delta.setTransactionRetentionDuration": "interval 30 days",
+    **RETENTION,
+}
+
+
+def materialize(
+    sessions: Sessions,
+    warehouse: DeltaWarehouse,
+    program: Program,
+    view: View,
+    states: Mapping[str, RelationState],
+    folder: str,
+    mark: Mark,
+) -> Written:
+    """Replace the contents in `folder` by the view's query over the inputs at `states`.
+
+    Returns:
+        The table after the commit; `written` counts its rows. When this run and step committed
+        before, nothing is written.
+
+    Raises:
+        EngineError: the query fails; what was there before is still there.
+    """
+    path = warehouse.table_path(folder)
+    if warehouse.find_mark(folder, mark.run, mark.step) is not None:
+        return warehouse.written(folder, by=mark)
+    session = sessions.fresh(mark)
+    if warehouse.exists(folder):
+        properties = warehouse.describe(folder).properties
+        if properties.get("delta.enableChangeDataFeed") == "true":  # a table was here before
+            with told(f"`{view.name}`"):
+                sessions.fresh().sql(  # unmarked: the mark is for the contents
+                    f"ALTER TABLE {delta_name(path)} "
+                    "SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')"
+                )
+    register(session, warehouse, program, states, program.reads(view.name))
+    frame = run_query(session, view)
+    with told(f"`{view.name}`", query=view.query, begins=view.query_location):
+        writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        options = {
+            **_PROPERTIES,
+            "txnAppId": transaction_name(mark),
+            "txnVersion": "0",
+            "userMetadata": mark.to_json(),
+        }
+        for name, value in options.items():
+            writer = writer.option(name, value)
+        writer.save(path)
+    return warehouse.written(folder, by=mark)

@@ -1,0 +1,351 @@
+"""The warehouse: where a pipeline's Delta tables lie, and what they say without Spark.
+
+It reads and restores tables with delta-rs. It knows nothing of SQL, and never imports Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlmig.errors import EngineError
+from sqlmig.execution.engine import Mark, Written
+from sqlmig.ledger.records import RelationState
+from sqlmig.planning.planner import Observed
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_THREADS = 8
+_ROWS: Mapping[str, tuple[str, ...]] = {
+    "WRITE": ("numOutputRows",),
+    "MERGE": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
+    "UPDATE": ("numUpdatedRows",),
+    "DELETE": ("numDeletedRows",),
+}
+_DAMAGED_HINT = (
+    "a file of its `_delta_log` is missing or damaged; restore the folder from a backup, "
+    "or remove it and run the command again"
+)
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column as a Delta table has it; `type` is Spark's, canonical."""
+
+    name: str
+    type: str
+    nullable: bool
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """What a Delta table's metadata says.
+
+    Args:
+        properties: its table properties, without defaults.
+        features: the writer features that its protocol names.
+    """
+
+    version: int
+    columns: tuple[StoredColumn, ...]
+    comment: str | None
+    properties: Mapping[str, str]
+    features: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of a table's history: what it did, and the mark that sqlmig left in it.
+
+    Args:
+        note: the whole JSON of the commit's `userMetadata`; {} where it is none.
+    """
+
+    version: int
+    operation: str
+    parameters: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    mark: Mark | None
+    note: Mapping[str, Any]
+
+    @property
+    def rows(self) -> int:
+        """Rows that the commit wrote, changed or deleted; 0 where it changed no row."""
+        return sum(int(self.metrics.get(name) or 0) for name in _ROWS.get(self.operation, ()))
+
+
+class DeltaWarehouse:
+    """The Delta tables below one folder or URL.
+
+    Args:
+        url: an absolute local path, or a URL such as `s3a://lake/school`.
+        storage_options: for object stores, as delta-rs takes them.
+    """
+
+    def __init__(self, url: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.url = url.removeprefix("file://").rstrip("/") or "/"
+        self._storage_options = dict(storage_options or {}) or None
+
+    @property
+    def is_local(self) -> bool:
+        """False for an object store."""
+        return "://" not in self.url
+
+    # where things lie, as Spark is told
+
+    def table_path(self, folder: str) -> str:
+        """Where the Delta table `folder` lies."""
+        return f"{self.url}/tables/{folder}"
+
+    def checkpoint_path(self, folder: str, generation: int) -> str:
+        """Where one generation of a source's offsets lies."""
+        return f"{self.url}/checkpoints/{folder}/{generation}"
+
+    def rejected_path(self, folder: str) -> str:
+        """Where the bad records of a source are kept aside: a Delta table."""
+        return f"{self.url}/rejected/{folder}"
+
+    # what the executor asks
+
+    def observe(self, states: Mapping[str, RelationState]) -> Mapping[str, Observed]:
+        """Folder -> the table as it is now, for each state's folder that holds a table.
+
+        Raises:
+            EngineError: a table is damaged.
+        """
+        wanted = list({state.folder: state for state in states.values()}.values())
+        if len(wanted) < 2:
+            seen = [self._observe(state) for state in wanted]
+        else:
+            with ThreadPoolExecutor(min(_THREADS, len(wanted))) as pool:
+                seen = list(pool.map(self._observe, wanted))
+        found = zip(wanted, seen, strict=True)
+        return {state.folder: now for state, now in found if now is not None}
+
+    def find_mark(self, folder: str, run: str, step: int) -> int | None:
+        """The version of the newest commit with this run and step; None if there is none."""
+        for commit in self.commits(self.table_path(folder)):
+            if commit.mark is not None and (commit.mark.run, commit.mark.step) == (run, step):
+                return commit.version
+        return None
+
+    def restore(self, folder: str, version: int, mark: Mark | None = None) -> Written | None:
+        """Put a table back to a version, rows and schema.
+
+        Returns:
+            The table after it; None where only Spark can, for a feature that delta-rs lacks.
+
+        Raises:
+            EngineError: there is no such table or version, or its files are gone.
+        """
+        from deltalake import CommitProperties
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        path = self.table_path(folder)
+        table = self._need(path)
+        metadata = {"userMetadata": mark.to_json()} if mark else None
+        try:
+            table.restore(version, commit_properties=CommitProperties(custom_metadata=metadata))
+        except CommitFailedError as error:
+            if "table features" in str(error):
+                return None
+            raise EngineError(f"`{folder}` can't be put back: {_first_line(error)}") from error
+        except (DeltaError, OSError, ValueError) as error:
+            raise EngineError(
+                f"`{folder}` can't be put back to version {version}: {_first_line(error)}",
+                hint="the version may be older than the table's retention (30 days)",
+            ) from error
+        return self.written(folder)
+
+    # what the engine asks
+
+    def exists(self, folder: str) -> bool:
+        """Whether the folder holds a Delta table."""
+        return self._open(self.table_path(folder), stats=False) is not None
+
+    def version(self, folder: str) -> int:
+        """The newest version of a table.
+
+        Raises:
+            EngineError: there is no table.
+        """
+        return int(self._need(self.table_path(folder), stats=False).version())
+
+    def written(self, folder: str, *, by: Mark | None = None, after: int = -1) -> Written:
+        """The table as it is now.
+
+        Args:
+            by: whose commits count for `written`; without it that isn't known.
+            after: only commits of later versions count.
+        """
+        path = self.table_path(folder)
+        table = self._need(path)
+        rows, size = _volume(table)
+        count = None
+        if by is not None:
+            count = sum(
+                c.rows
+                for c in _commits(table)
+                if c.version > after
+                and c.mark is not None
+                and (c.mark.run, c.mark.step) == (by.run, by.step)
+            )
+        return Written(int(table.version()), rows, size, count)
+
+    def describe(self, folder: str) -> StoredTable:
+        """The metadata of a table.
+
+        Raises:
+            EngineError: there is no table.
+        """
+        table = self._need(self.table_path(folder), stats=False)
+        metadata = table.metadata()
+        fields = json.loads(table.schema().to_json())["fields"]
+        protocol = table.protocol()
+        return StoredTable(
+            version=int(table.version()),
+            columns=tuple(
+                StoredColumn(
+                    field["name"],
+                    _spark_type(field["type"], field.get("metadata", {})),
+                    field["nullable"],
+                    field.get("metadata", {}).get("comment"),
+                )
+                for field in fields
+            ),
+            comment=metadata.description or None,
+            properties=dict(metadata.configuration),
+            features=frozenset(protocol.writer_features or ()),
+        )
+
+    def last_transaction(self, path: str, application: str) -> int | None:
+        """The last version that a writer of Delta transactions committed at `path`, if any."""
+        table = self._open(path, stats=False)
+        return None if table is None else table.transaction_version(application)
+
+    def commits(self, path: str) -> Iterator[Commit]:
+        """The commits of the Delta table at `path`, newest first; none where there is no table."""
+        table = self._open(path, stats=False)
+        if table is not None:
+            yield from _commits(table)
+
+    def _observe(self, state: RelationState) -> Observed | None:
+        path = self.table_path(state.folder)
+        table = self._open(path, stats=False)
+        if table is None:
+            return None
+        version = int(table.version())
+        if version == state.version and state.rows is not None:
+            return Observed(version, state.rows, state.bytes, state.fingerprint, state.inputs)
+        table = self._need(path)
+        rows, size = _volume(table)
+        newest = next(_commits(table, limit=1), None)
+        mark = newest.mark if newest else None
+        return Observed(
+            int(table.version()),
+            rows,
+            size,
+            mark.fingerprint if mark else None,
+            mark.inputs if mark else None,
+        )
+
+    def _need(self, path: str, *, stats: bool = True) -> DeltaTable:
+        table = self._open(path, stats=stats)
+        if table is None:
+            raise EngineError(
+                f"there is no Delta table at {path}",
+                hint="restore its folder, or check the target's warehouse in sqlmig.yml",
+            )
+        return table
+
+    def _open(self, path: str, *, stats: bool = True) -> DeltaTable | None:
+        if self.is_local and not (Path(path) / "_delta_log").is_dir():
+            return None
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError, TableNotFoundError
+
+        uri = path.replace("s3a://", "s3://", 1) if path.startswith("s3a://") else path
+        try:
+            return DeltaTable(
+                uri, storage_options=self._storage_options, without_files=not stats
+            )
+        except TableNotFoundError:
+            return None
+        except (DeltaError, OSError, ValueError) as error:
+            if self.is_local and not any((Path(path) / "_delta_log").glob("*.json")):
+                return None  # a process died before the first commit
+            raise EngineError(
+                f"the Delta table at {path} can't be read: {_first_line(error)}",
+                hint=_DAMAGED_HINT,
+            ) from error
+
+
+def _commits(table: DeltaTable, limit: int | None = None) -> Iterator[Commit]:
+    for entry in table.history(limit):
+        text = entry.get("userMetadata")
+        yield Commit(
+            version=int(entry["version"]),
+            operation=str(entry.get("operation", "")),
+            parameters=entry.get("operationParameters") or {},
+            metrics=entry.get("operationMetrics") or {},
+            mark=Mark.from_json(text),
+            note=_note(text),
+        )
+
+
+def _note(text: str | None) -> Mapping[str, Any]:
+    try:
+        note = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return note if isinstance(note, dict) else {}
+
+
+def _volume(table: DeltaTable) -> tuple[int | None, int]:
+    """Rows and bytes, from the files' statistics; rows is None where a file lacks them."""
+    files = table.get_add_actions(flatten=True)
+    size = sum(files.column("size_bytes").to_pylist())
+    counts = files.column("num_records").to_pylist()
+    if any(count is None for count in counts):
+        return None, size
+    rows = sum(counts)
+    if "deletionVectors" in (table.protocol().reader_features or ()):
+        batches = table.deletion_vectors()
+        for batch in batches:
+            for vector in batch.column("selection_vector").to_pylist():
+                rows -= sum(1 for is_kept in vector if not is_kept)
+    return rows, size
+
+
+_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+
+def _spark_type(kind: Any, metadata: Mapping[str, Any]) -> str:
+    """The canonical Spark name of a type in Delta's JSON."""
+    if isinstance(kind, str):
+        return str(metadata.get("__CHAR_VARCHAR_TYPE_STRING") or _NAMES.get(kind, kind))
+    match kind["type"]:
+        case "array":
+            return f"array<{_spark_type(kind['elementType'], {})}>"
+        case "map":
+            return f"map<{_spark_type(kind['keyType'], {})},{_spark_type(kind['valueType'], {})}>"
+        case _:
+            fields = ",".join(_spark_field(field) for field in kind["fields"])
+            return f"struct<{fields}>"
+
+
+def _spark_field(field: Mapping[str, Any]) -> str:
+    name = field["name"]
+    plain = name.isidentifier() and name.isascii()
+    quoted = name if plain else "`" + name.replace("`", "``") + "`"
+    return f"{quoted}:{_spark_type(field['type'], field.get('metadata', {}))}"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
