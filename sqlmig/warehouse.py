@@ -167,7 +167,7 @@ class DeltaWarehouse:
 
     def exists(self, folder: str) -> bool:
         """Whether the folder holds a Delta table."""
-        return self._open(self.table_path(folder), stats=False) is not None
+        return self._open(self.table_path(folder)) is not None
 
     def version(self, folder: str) -> int:
         """The newest version of a table.
@@ -175,7 +175,7 @@ class DeltaWarehouse:
         Raises:
             EngineError: there is no table.
         """
-        return int(self._need(self.table_path(folder), stats=False).version())
+        return int(self._need(self.table_path(folder)).version())
 
     def written(self, folder: str, *, by: Mark | None = None, after: int = -1) -> Written:
         """The table as it is now.
@@ -204,7 +204,7 @@ class DeltaWarehouse:
         Raises:
             EngineError: there is no table.
         """
-        table = self._need(self.table_path(folder), stats=False)
+        table = self._need(self.table_path(folder))
         metadata = table.metadata()
         fields = json.loads(table.schema().to_json())["fields"]
         protocol = table.protocol()
@@ -226,37 +226,36 @@ class DeltaWarehouse:
 
     def last_transaction(self, path: str, application: str) -> int | None:
         """The last version that a writer of Delta transactions committed at `path`, if any."""
-        table = self._open(path, stats=False)
+        table = self._open(path)
         return None if table is None else table.transaction_version(application)
 
     def commits(self, path: str) -> Iterator[Commit]:
         """The commits of the Delta table at `path`, newest first; none where there is no table."""
-        table = self._open(path, stats=False)
+        table = self._open(path)
         if table is not None:
             yield from _commits(table)
 
     def _observe(self, state: RelationState) -> Observed | None:
         path = self.table_path(state.folder)
-        table = self._open(path, stats=False)
+        table = self._open(path)
         if table is None:
             return None
         version = int(table.version())
         if version == state.version and state.rows is not None:
             return Observed(version, state.rows, state.bytes, state.fingerprint, state.inputs)
-        table = self._need(path)
         rows, size = _volume(table)
         newest = next(_commits(table, limit=1), None)
         mark = newest.mark if newest else None
         return Observed(
-            int(table.version()),
+            version,
             rows,
             size,
             mark.fingerprint if mark else None,
             mark.inputs if mark else None,
         )
 
-    def _need(self, path: str, *, stats: bool = True) -> DeltaTable:
-        table = self._open(path, stats=stats)
+    def _need(self, path: str) -> DeltaTable:
+        table = self._open(path)
         if table is None:
             raise EngineError(
                 f"there is no Delta table at {path}",
@@ -264,7 +263,7 @@ class DeltaWarehouse:
             )
         return table
 
-    def _open(self, path: str, *, stats: bool = True) -> DeltaTable | None:
+    def _open(self, path: str) -> DeltaTable | None:
         if self.is_local and not (Path(path) / "_delta_log").is_dir():
             return None
         from deltalake import DeltaTable
@@ -272,9 +271,7 @@ class DeltaWarehouse:
 
         uri = path.replace("s3a://", "s3://", 1) if path.startswith("s3a://") else path
         try:
-            return DeltaTable(
-                uri, storage_options=self._storage_options, without_files=not stats
-            )
+            return DeltaTable(uri, storage_options=self._storage_options)
         except TableNotFoundError:
             return None
         except (DeltaError, OSError, ValueError) as error:
