@@ -136,7 +136,7 @@ class DeltaWarehouse:
         return None
 
     def restore(self, folder: str, version: int, mark: Mark | None = None) -> Written | None:
-        """Put a table back to a version, rows and schema.
+        """Put a table back to a version, rows and schema; one that is there already is left alone.
 
         Returns:
             The table after it; None where only Spark can, for a feature that delta-rs lacks.
@@ -149,6 +149,8 @@ class DeltaWarehouse:
 
         path = self.table_path(folder)
         table = self._need(path)
+        if int(table.version()) == version:
+            return self.written(folder)
         metadata = {"userMetadata": mark.to_json()} if mark else None
         try:
             table.restore(version, commit_properties=CommitProperties(custom_metadata=metadata))

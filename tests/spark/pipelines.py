@@ -1,0 +1,91 @@
+"""What the engine's tests share: a pipeline on the shared Spark, with a warehouse of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlmig.execution.engine import Ingested, Mark, Written
+from sqlmig.ledger.records import ConnectorState, RelationState
+from sqlmig.program.model import Program, Table
+from sqlmig.program.parse import parse_program
+from sqlmig.spark.engine import SparkEngine
+from sqlmig.warehouse import DeltaWarehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE = "pipeline/school.sql"
+
+
+class Pipeline:
+    """A program whose effects are made one by one, as the executor would.
+
+    Args:
+        root: the project's folder; the warehouse is in it.
+    """
+
+    def __init__(self, spark: SparkSession, root: Path, secrets: Mapping[str, str] = {}) -> None:  # noqa: B006
+        self.root = root
+        self.warehouse = DeltaWarehouse(str(root / "warehouse"))
+        self.engine = SparkEngine(lambda: spark, self.warehouse, root, dict(secrets).get)
+        self.program = Program()
+        self.states: dict[str, RelationState] = {}
+        self._steps = itertools.count(1)
+
+    def use(self, sql: str) -> Program:
+        """Let the program be `sql`."""
+        self.program = parse_program({FILE: sql})
+        return self.program
+
+    def mark(self, fingerprint: str | None = None, **inputs: str) -> Mark:
+        """The mark of a new step."""
+        return Mark("school", "run", next(self._steps), "r1", fingerprint, inputs)
+
+    def table(self, name: str) -> Table:
+        """An input table of the program."""
+        return self.program.tables[name]
+
+    def create(self, *names: str) -> None:
+        """Make the tables `names`, or all."""
+        for name in names or self.program.tables:
+            self.note(name, self.engine.create_table(self.table(name), name, self.mark()))
+
+    def refresh(self, name: str, mark: Mark | None = None) -> Written:
+        """Compute a materialized view."""
+        view = self.program.views[name]
+        mark = mark or self.mark("f1")
+        return self.note(
+            name, self.engine.materialize(self.program, view, self.states, name, mark)
+        )
+
+    def execute(self, sql: str, mark: Mark | None = None) -> Written:
+        """Run one statement."""
+        name, written = self.engine.execute(self.program, sql, self.states, mark or self.mark())
+        return self.note(name, written)
+
+    def ingest(self, connector: str, generation: int = 1) -> Ingested:
+        """Run one round of a source."""
+        source = self.program.sources[connector]
+        state = ConnectorState(connector, generation, "f")
+        done = self.engine.ingest(
+            self.program, source, state, self.states[source.table], self.mark()
+        )
+        self.note(source.table, done.table)
+        return done
+
+    def note(self, name: str, written: Written) -> Written:
+        """Let `name` be read at the version that was written."""
+        kind = self.program.relations[name].kind.value
+        content = f"{name}@{written.version}"
+        self.states[name] = RelationState(
+            name, kind, written.version, content, "f", {}, written.rows, written.bytes
+        )
+        return written
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        _, rows = self.engine.query(self.program, sql, self.states)
+        return [tuple(row.values()) for row in rows]
