@@ -199,8 +199,8 @@ class Effects:
         if known is None or known.content != action.content:
             outcome = self._bootstrap(step, view.name, action.folder, is_repeated)
             return replace(outcome, note="computed: its inputs have moved")
-        written = self._back_to(step, action)
-        return _relation(view.name, replace(known, version=written.version), 0, "restored")
+        written = self._back_to(action, self._mark(step, mark, inputs))
+        return _relation(view.name, replace(known, version=written.version), 0)
 
     def _restore_table(self, step: Step, action: Restore) -> Outcome:
         table = self._target.tables[action.relation]
@@ -209,14 +209,13 @@ class Effects:
         if undo is None or undo.content != action.content:
             outcome = self._alter(step, table, ())
             return replace(outcome, note="altered: its rows have moved")
-        written = self._back_to(step, action)
+        written = self._back_to(action, self._mark(step, fingerprint(table), {}))
         state = replace(undo, version=written.version, altered_from=_capped(was))
-        return _relation(table.name, state, 0, "restored")
+        return _relation(table.name, state, 0)
 
-    def _back_to(self, step: Step, action: Restore) -> Written:
-        written = self._warehouse.restore(action.folder, action.version)
+    def _back_to(self, action: Restore, mark: Mark) -> Written:
+        written = self._warehouse.restore(action.folder, action.version, mark)
         if written is None:
-            mark = self._mark(step, None, {})
             written = self._engine.restore(action.folder, action.version, mark)
         return written
 

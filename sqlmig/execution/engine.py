@@ -91,7 +91,7 @@ class Warehouse(Protocol):
     def find_mark(self, folder: str, run: str, step: int) -> int | None:
         """The version of the commit that carries this run and step; None if there is none."""
 
-    def restore(self, folder: str, version: int) -> Written | None:
+    def restore(self, folder: str, version: int, mark: Mark | None = None) -> Written | None:
         """Put a table back to a version. None where only Spark can (a table feature)."""
 
 

@@ -281,9 +281,9 @@ class Executor:
             if now is None or now.version == state.version:
                 return state
             self._journal.still_owner()
-            written = self._warehouse.restore(state.folder, state.version)
+            mark = Mark(plan.pipeline, run, -1, plan.deployed, state.fingerprint, state.inputs)
+            written = self._warehouse.restore(state.folder, state.version, mark)
             if written is None:
-                mark = Mark(plan.pipeline, run, -1, plan.deployed, state.fingerprint, state.inputs)
                 written = self._engine.restore(state.folder, state.version, mark)
             return replace(state, version=written.version)
 
