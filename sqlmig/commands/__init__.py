@@ -1,4 +1,4 @@
-"""A plain function for each verb of the command line: it takes a `Project`, returns values and prints nothing.
+"""A plain function for each verb: it takes a `Project`, returns values and prints nothing.
 
     from sqlmig import commands
 

@@ -33,7 +33,8 @@ class Answer:
 
     Args:
         columns: their names, in order.
-        rows: column -> value: numbers (decimals exact), text (dates and times in ISO form), lists, objects.
+        rows: column -> value: numbers (decimals exact), text (dates and times in ISO form), lists,
+            objects.
         versions: relation -> Delta version that was read.
         is_behind: tables that were read have newer rows, which views take up at the next tick.
     """

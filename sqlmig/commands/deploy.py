@@ -1,4 +1,4 @@
-"""The verbs that change what is deployed: plan, upgrade, downgrade, approve, reject, repair, stamp."""
+"""The verbs on what is deployed: plan, upgrade, downgrade, approve, reject, repair, stamp."""
 
 from __future__ import annotations
 
@@ -202,16 +202,20 @@ def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
 
     Args:
         target: any name of a revision, or `base`.
-        purge: forget what was applied before, also when it is unknown or unfinished.
+        purge: forget what was applied before, also when a plan is unfinished or files of applied
+            revisions were edited: what the files say now counts as applied.
 
     Returns:
         The revision stamped; None for base.
     """
     journal = project.journal
     deployment = journal.refresh()
-    if not purge:
+    if purge:
+        deployment = replace(deployment, applied={})
+    else:
         check_idle(deployment)
-    graph = project.graph(deployment)
+        refuse_edited(project, deployment)
+    graph = project.graph(deployment, target)
     revision = resolve(graph, target, deployment.revision)
     ups = [
         _as_applied(project, graph, name, deployment).to_dict()
@@ -242,7 +246,7 @@ def _plan(
     offline: bool = False,
 ) -> tuple[Plan, Program]:
     refuse_edited(project, deployment)
-    graph = project.graph(deployment)
+    graph = project.graph(deployment, target)
     revision = resolve(graph, target, deployment.revision)
     walk = graph.path(deployment.revision, revision)
     wanted = direction or ("downgrade" if walk.downs and not walk.ups else "upgrade")
@@ -276,7 +280,7 @@ def _check_way(
     walk = graph.path(deployed, target)
     if walk.downs and walk.ups:
         common = graph.ancestors(deployed) & graph.ancestors(target)
-        tops = [r for r in graph.sort(common)][-1:] or ["base"]
+        tops = graph.sort(common)[-1:] or ("base",)
         raise RevisionError(
             f"revision {target} is not on the same branch as the deployed {deployed}",
             hint=f"`sqlmig merge` joins the branches, or `sqlmig downgrade {tops[0]}` goes back "

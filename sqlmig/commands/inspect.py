@@ -1,4 +1,7 @@
-"""The verbs that only look: history, heads, branches, current, show, check, diff, status. They start no Spark."""
+"""The verbs that only look: history, heads, branches, current, show, check, diff, status.
+
+They start no Spark.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,8 @@ from sqlmig.revisions.identifier import resolve, resolve_range
 
 if TYPE_CHECKING:
     from sqlmig.ledger.fold import Deployment
-    from sqlmig.ledger.records import AppliedRevision
     from sqlmig.program.diff import ProgramDiff
     from sqlmig.program.model import Program
-    from sqlmig.revisions.file import RevisionFile
     from sqlmig.revisions.graph import RevisionGraph
 
 
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 class Entry:
     """A revision as `history`, `heads`, `branches` and `show` list it.
 
-    `children` are its direct children; `is_lost` says that only the ledger still has it.
+    Args:
+        branch_labels: those that it belongs to, its own and those of its branch.
+        docstring: what its file says at the top, cleaned.
+        children: its direct children.
+        is_depended_on: another revision names it in `depends_on`.
+        is_lost: only the ledger still has it.
     """
 
     revision: str
@@ -34,8 +40,10 @@ class Entry:
     message: str
     created: str
     path: str
+    docstring: str
     children: tuple[str, ...]
     is_head: bool
+    is_depended_on: bool = False
     is_current: bool = False
     is_lost: bool = False
 
@@ -136,10 +144,16 @@ def history(
 
     Args:
         rev_range: `a:b`; by default all.
-        with_current: read the ledger and mark the deployed revision.
+        with_current: read the ledger, mark the deployed revision, and list applied ones without a
+            file, too.
     """
-    deployment = project.deployment() if with_current or _needs_ledger(rev_range) else None
-    graph = project.graph(deployment)
+    graph: RevisionGraph
+    deployment: Deployment | None
+    if with_current or _needs_ledger(rev_range):
+        deployment = project.deployment()
+        graph = project.graph(deployment, rev_range or "")
+    else:
+        graph, deployment = project.history()
     deployed = deployment.revision if deployment else None
     names = resolve_range(graph, rev_range or ":", deployed)
     return tuple(_entry(project, graph, name, deployment) for name in names)
@@ -147,17 +161,17 @@ def history(
 
 def heads(project: Project) -> tuple[Entry, ...]:
     """The revisions that nothing follows, sorted."""
-    graph = project.graph()
-    return tuple(_entry(project, graph, name, None) for name in graph.heads)
+    graph, deployment = project.history()
+    return tuple(_entry(project, graph, name, deployment) for name in graph.heads)
 
 
 def branches(project: Project) -> tuple[tuple[Entry, tuple[Entry, ...]], ...]:
     """Each branch point with the revisions that follow it."""
-    graph = project.graph()
+    graph, deployment = project.history()
     return tuple(
         (
-            _entry(project, graph, name, None),
-            tuple(_entry(project, graph, child, None) for child in graph.children(name)),
+            _entry(project, graph, name, deployment),
+            tuple(_entry(project, graph, child, deployment) for child in graph.children(name)),
         )
         for name in graph.branch_points
     )
@@ -170,12 +184,10 @@ def show(project: Project, target: str) -> tuple[Entry, str]:
         RevisionError: no such revision.
     """
     deployment = project.deployment()
-    graph = project.graph(deployment)
+    graph = project.graph(deployment, target)
     name = resolve(graph, target, deployment.revision)
     if name is None:
-        raise RevisionError(
-            "base has no revision file", hint="`sqlmig history` lists the revisions"
-        )
+        raise RevisionError("base is no revision", hint="`sqlmig history` lists the revisions")
     file = project.directory.get(name)
     return (
         _entry(project, graph, name, deployment),
@@ -187,14 +199,14 @@ def current(project: Project) -> Current:
     """What the ledger says is deployed."""
     deployment = project.deployment()
     last = deployment.last_applied
+    is_head = project.file_heads == ((deployment.revision,) if deployment.revision else ())
     if deployment.revision is None:
-        return Current(None, not len(project.graph(deployment)), deployment.since, None, None)
+        return Current(None, is_head, deployment.since, None, None)
     graph = project.graph(deployment)
-    entry = _entry(project, graph, deployment.revision, deployment)
     own = last is not None and last.revision == deployment.revision
     return Current(
-        entry,
-        entry.is_head and not entry.is_lost and len(project.directory.graph.heads) == 1,
+        _entry(project, graph, deployment.revision, deployment),
+        is_head,
         deployment.since,
         last.commit if last and own else None,
         last.actor if last and own else None,
@@ -214,10 +226,12 @@ def check(project: Project) -> Checked:
     from sqlmig.program.diff import diff_programs
     from sqlmig.program.model import EMPTY_PROGRAM
 
-    project.directory.check()
+    _ = project.directory.files
     deployment = project.deployment()
     refuse_edited(project, deployment)
-    graph = project.directory.graph
+    graph, ledger = project.history()
+    if ledger is None:
+        project.directory.check()
     head = resolve(graph, "head") if len(graph) else None
     frozen = project.parse(project.revision_files(head, deployment)) if head else EMPTY_PROGRAM
     return Checked(head, diff_programs(frozen, project.parse(project.working_files())))
@@ -287,34 +301,42 @@ def _program(project: Project, name: str, deployment: Deployment | None) -> Prog
     assert deployment is not None
     if name == "deployed":
         return project.parse_deployed(deployment.program)
-    revision = resolve(project.graph(deployment), name, deployment.revision)
+    revision = resolve(project.graph(deployment, name), name, deployment.revision)
     if revision is None:
         return EMPTY_PROGRAM
     return project.parse(project.revision_files(revision, deployment))
 
 
 def _needs_ledger(rev_range: str | None) -> bool:
-    return rev_range is not None and "current" in rev_range
+    """Whether a range counts from the deployed revision: `current`, or `-2` without a name."""
+    import re
+
+    ends = (rev_range or "").split(":")
+    return any("current" in end or re.match(r"(.*@)?[+-]\d+$", end) for end in ends)
 
 
 def _entry(
     project: Project, graph: RevisionGraph, name: str, deployment: Deployment | None
 ) -> Entry:
-    file: RevisionFile | AppliedRevision | None = project.directory.get(name)
+    file = project.directory.get(name)
     is_lost = file is None
     if file is None:
+        from sqlmig.revisions.file import parse_revision
+
         assert deployment is not None
-        file = deployment.known[name]
+        file = parse_revision(deployment.known[name].text, deployment.known[name].path)
     return Entry(
         revision=name,
         down_revisions=graph.down_revisions(name),
         depends_on=file.depends_on,
-        branch_labels=file.branch_labels,
+        branch_labels=graph.labels_of(name),
         message=file.message,
-        created=getattr(file, "created", ""),
+        created=file.created,
         path=file.path,
+        docstring=file.docstring,
         children=graph.children(name),
         is_head=name in graph.heads,
+        is_depended_on=name not in graph.independent_heads,
         is_current=deployment is not None and deployment.revision == name,
         is_lost=is_lost,
     )

@@ -1,19 +1,22 @@
-"""A project opened for a command: its config, files, ledger, warehouse and engine, each made when first used."""
+"""A project opened for a command: config, files, ledger, warehouse, engine; each made when used."""
 
 from __future__ import annotations
 
 import getpass
+import re
+import shlex
 import socket
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlmig
 from sqlmig.config import Config, Target, load_config
-from sqlmig.errors import Location, ProgramError, RevisionError
+from sqlmig.errors import Location, ProgramError, RevisionError, SqlmigError
 from sqlmig.revisions.directory import RevisionDirectory
 from sqlmig.revisions.graph import RevisionGraph
+from sqlmig.revisions.identifier import RESERVED
 
 if TYPE_CHECKING:
     from sqlmig.execution.journal import Journal
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from sqlmig.program.model import Program
     from sqlmig.spark.engine import SparkEngine
     from sqlmig.warehouse import DeltaWarehouse
+
+_DIFFERENCE_LINES = 60
+"""As much as an error shows of an edited file's difference to the ledger."""
 
 
 class Project:
@@ -84,7 +90,7 @@ class Project:
         from sqlmig.spark.engine import SparkEngine
         from sqlmig.spark.session import open_session
 
-        def session() -> object:
+        def session() -> Any:
             return open_session(
                 self.target.spark,
                 app_name=f"sqlmig {self.config.pipeline}",
@@ -111,11 +117,50 @@ class Project:
             )
         return deployment
 
-    def graph(self, deployment: Deployment | None = None) -> RevisionGraph:
-        """The history: the files, and what the ledger knows of revisions whose files are gone."""
+    def graph(self, deployment: Deployment | None = None, *names: str) -> RevisionGraph:
+        """The history: the files, and what the ledger knows of revisions whose files are gone.
+
+        A revision that was taken back and whose file was then deleted is no second head: it is left
+        out, unless one of `names` asks for it, or nothing else follows the revision below it.
+        """
         if deployment is None or not deployment.known:
             return self.directory.graph
-        return self.directory.graph_with(deployment.known.values())
+        full = self.directory.graph_with(deployment.known.values())
+        if len(full.heads) < 2 or len(full) == len(self.directory.files):
+            return full
+        kept = {*self.directory.files, *deployment.applied}
+        kept = kept.union(*(full.ancestors(name) for name in kept))
+        words = {word for name in names for word in re.findall(r"\w+", name)} - RESERVED
+        if any(name.startswith(tuple(words)) for name in full if words and name not in kept):
+            return full
+        return self.directory.graph_with(
+            known for name, known in deployment.known.items() if name in kept
+        )
+
+    def history(self) -> tuple[RevisionGraph, Deployment | None]:
+        """The history of the files. Only where a parent's file is gone is the ledger read, too.
+
+        Raises:
+            RevisionError: broken files; a parent that neither a file nor the ledger has.
+        """
+        try:
+            return self.directory.graph, None
+        except RevisionError:
+            _ = self.directory.files
+            try:
+                deployment = self.deployment()
+            except SqlmigError:
+                deployment = None
+            if deployment is None or not deployment.known:
+                raise
+            return self.graph(deployment), deployment
+
+    @property
+    def file_heads(self) -> tuple[str, ...]:
+        """The revisions with a file that no other file follows, sorted."""
+        files = self.directory.files
+        parents = {parent for file in files.values() for parent in file.down_revisions}
+        return tuple(sorted(set(files) - parents))
 
     def working_files(self) -> Mapping[str, str]:
         """The SQL that people edit: path -> text, sorted.
@@ -158,12 +203,19 @@ class Project:
             self._parsed[key] = parse_program(files)
         return self._parsed[key]
 
-    def revision_files(self, revision: str, deployment: Deployment) -> Mapping[str, str]:
-        """The program that a revision froze: from its file, else as the ledger kept it."""
+    def revision_files(
+        self, revision: str, deployment: Deployment | None = None
+    ) -> Mapping[str, str]:
+        """The program that a revision froze: from its file, else as the ledger kept it.
+
+        Args:
+            deployment: what the ledger says; it is read when it is needed and not given.
+        """
         from sqlmig.revisions.file import parse_revision
 
         file = self.directory.get(revision)
         if file is None:
+            deployment = deployment or self.deployment()
             known = deployment.known.get(revision)
             if known is None:
                 raise self.graph(deployment).unknown(revision)
@@ -175,7 +227,7 @@ def open_project(path: str | Path | None = None, target: str | None = None) -> P
     """Open the project at `path`.
 
     Args:
-        path: `sqlmig.yml`, or its folder; by default it is looked for here and in the folders above.
+        path: `sqlmig.yml`, or its folder; by default the one here or in a folder above.
         target: name of a target; by default the config's.
 
     Raises:
@@ -200,31 +252,42 @@ def refuse_edited(project: Project, deployment: Deployment) -> None:
     """Raise when the file of an applied revision is not what was applied.
 
     Raises:
-        RevisionError: with the difference to the ledger's text.
+        RevisionError: all such files, each with the difference to the ledger's text.
     """
-    import difflib
-
+    from sqlmig.revisions.errors import raise_all
     from sqlmig.revisions.file import normalised
 
+    errors = []
     for revision, applied in sorted(deployment.applied.items()):
         file = project.directory.get(revision)
-        if file is None or normalised(file.text) == normalised(applied.text):
+        if file is None:
             continue
-        lines = difflib.unified_diff(
-            normalised(applied.text).splitlines(),
-            normalised(file.text).splitlines(),
-            "as applied",
-            file.path,
-            lineterm="",
-            n=1,
+        before, after = normalised(applied.text), normalised(file.text)
+        if before != after:
+            errors.append(
+                RevisionError(
+                    f"revision {revision} was applied, and its file was edited afterwards:\n\n"
+                    + _difference(before, after, file.path),
+                    location=Location(file.path),
+                    hint=f"take the edit back (`git restore {shlex.quote(file.path)}`) and make "
+                    "the change in a new revision: `sqlmig revision -m ...`",
+                )
+            )
+    raise_all(errors)
+
+
+def _difference(before: str, after: str, path: str) -> str:
+    import difflib
+
+    lines = list(
+        difflib.unified_diff(
+            before.splitlines(), after.splitlines(), f"{path} as applied", path, lineterm="", n=1
         )
-        shown = "\n".join(list(lines)[:40])
-        raise RevisionError(
-            f"revision {revision} was applied and its file was edited afterwards",
-            location=Location(file.path),
-            hint="undo the edit (`git checkout` of the file) and put the change into a new revision: "
-            f"`sqlmig revision -m ...`\n\n{shown}",
-        )
+    )
+    rest = len(lines) - _DIFFERENCE_LINES
+    if rest > 0:
+        lines[_DIFFERENCE_LINES:] = [f"... {rest} more lines"]
+    return "\n".join(f"  {line}" for line in lines)
 
 
 def _join(warehouse: str, name: str) -> str:

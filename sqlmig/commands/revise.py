@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -58,16 +58,16 @@ def revision(
         RevisionError: no such head, several heads, or the head is applied.
     """
     directory = project.directory
-    graph = directory.graph
     if amend:
         return _amend(project, message, head)
+    graph, ledger = project.history()
     parent = resolve(graph, head) if len(graph) or head != "head" else None
     if parent is not None and parent not in graph.heads and not splice:
         raise RevisionError(
             f"revision {parent} is not a head; a revision below it makes a new branch",
             hint="add `--splice` if a branch is wanted",
         )
-    before_files = _frozen(directory.get(parent)) if parent else {}
+    before_files = project.revision_files(parent, ledger) if parent else {}
     before = project.parse(before_files)
     if empty:
         files, after = before_files, before
@@ -92,17 +92,21 @@ def revision(
         diff_lines=_lines(difference),
         up_lines=up_lines,
         down_lines=down_lines,
+        known=ledger.known.values() if ledger else (),
     )
     return NewRevision(file, difference, file.down_revisions)
 
 
 def _amend(project: Project, message: str, head: str) -> NewRevision:
     directory = project.directory
-    name = resolve(directory.graph, head)
+    graph, ledger = project.history()
+    name = resolve(graph, head) if len(graph) else None
     file = directory.get(name) if name else None
     if file is None:
-        raise RevisionError("there is no revision to amend", hint="`sqlmig revision -m ...` makes one")
-    if file.revision not in directory.graph.heads:
+        raise RevisionError(
+            "there is no revision to amend", hint="`sqlmig revision -m ...` makes one"
+        )
+    if file.revision not in graph.heads:
         raise RevisionError(
             f"revision {file.revision} is not a head: others were made on top of it",
             location=Location(file.path),
@@ -111,13 +115,13 @@ def _amend(project: Project, message: str, head: str) -> NewRevision:
     deployment = project.deployment()
     if file.revision in deployment.known:
         raise RevisionError(
-            f"revision {file.revision} was applied to target `{project.target.name}`; "
-            "it can't be amended",
+            f"revision {file.revision} can't be amended: "
+            f"it was applied to target `{project.target.name}`",
             location=Location(file.path),
             hint="make a new revision: `sqlmig revision -m ...`",
         )
     parent = file.down_revisions[0] if file.down_revisions else None
-    before = project.parse(_frozen(directory.get(parent)) if parent else {})
+    before = project.parse(project.revision_files(parent, ledger) if parent else {})
     files = project.working_files()
     after = project.parse(files)
     difference = _diff(before, after)
@@ -153,7 +157,9 @@ def suggest_directives(before: Program, after: Program) -> tuple[list[str], list
         for old in [c for c in old_columns if c not in new_columns]:
             for fresh in [c for c in new_columns if c not in old_columns]:
                 if old_columns[old] == new_columns[fresh]:
-                    up.append(f'# op.rename_column("{name}", "{old}", "{fresh}")  # keeps the values')
+                    up.append(
+                        f'# op.rename_column("{name}", "{old}", "{fresh}")  # keeps the values'
+                    )
                     down.append(f'# op.rename_column("{name}", "{fresh}", "{old}")')
     return up, down
 
@@ -172,7 +178,3 @@ def _lines(difference: ProgramDiff) -> Sequence[str]:
     from sqlmig.planning.explain import describe_diff
 
     return describe_diff(difference)
-
-
-def _frozen(file: RevisionFile | None) -> Mapping[str, str]:
-    return file.files if file is not None else {}
