@@ -3,15 +3,17 @@ nor trees."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from sqlmig.program.lexer import Token
+from sqlmig.program.lexer import HINT, Token
 from sqlmig.program.query import Block, Input, Output, Query, Reference, Star
 
 Ctes = Mapping[str, tuple[int | None, tuple[str, ...]]]
 """Name of a CTE -> its block, None while it isn't known, and the columns given behind its name."""
 
+_WORD = re.compile(r"\w+")
 _BEFORE_RELATION = frozenset(("FROM", "JOIN", "TABLE", "STREAM"))
 
 
@@ -102,8 +104,11 @@ class BlockBuilder:
                 name = token.folded
                 if name in names and before != ".":
                     clear = False
-                if before.upper() in _BEFORE_RELATION:
+                called = i > 1 and before == "(" and self.tokens[i - 2].word in _BEFORE_RELATION
+                if called or before.upper() in _BEFORE_RELATION:
                     suspects.append((name, i))
+            if token.kind == HINT and not names.isdisjoint(_WORD.findall(token.text.lower())):
+                clear = False
             before = token.text
         return Query(
             text,

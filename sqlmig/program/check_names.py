@@ -31,12 +31,25 @@ def find_reads(declared: Declared, mistakes: Mistakes) -> Reads:
                     place.at(at),
                     declared.hint(relation),
                 )
+        if "identifier" in query.functions:
+            _refuse_identifier(declared, name, mistakes)
         mentioned = query.suspects if query.is_read else query.mentioned
         uncertain += [(name, other) for other, _ in mentioned if declared.has(other)]
     for name, other in sorted(set(uncertain)):
         if other not in reads[name] and not _reaches(reads, other, name):
             reads[name].add(other)
     return {name: frozenset(inputs) for name, inputs in reads.items()}
+
+
+def _refuse_identifier(declared: Declared, name: str, mistakes: Mistakes) -> None:
+    view, place = declared.views[name]
+    for token in declared.queries[name].tokens:
+        if token.is_name and token.folded == "identifier":
+            mistakes.add(
+                f"`{view.name.text}` uses IDENTIFIER(...), which hides what it reads",
+                place.at(view.query_at + token.start),
+                "write the name itself",
+            )
 
 
 def _reaches(reads: dict[str, set[str]], start: str, goal: str) -> bool:
