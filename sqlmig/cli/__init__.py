@@ -1,4 +1,4 @@
-"""The command line. Only this package prints and exits; what it prints about comes from `sqlmig.commands`."""
+"""The command line. Only this package prints and exits; what it prints comes from `commands`."""
 
 from sqlmig.cli.app import main
 

@@ -1,43 +1,55 @@
-"""The click group `main`: finds a command's module when it is called, and turns errors into exit codes."""
+"""The click group `main`: finds a command when it is called; turns errors into exit codes."""
 
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
 import sqlmig
+from sqlmig.cli.output import say
 from sqlmig.errors import SqlmigError
 
-# name -> (module below sqlmig.cli, what it does); modules are imported only when called, for speed
-COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("revisions", "Make a new project that works at once."),
-    "revision": ("revisions", "Freeze pipeline/*.sql into a new revision."),
-    "merge": ("revisions", "Join heads into one."),
-    "history": ("revisions", "List the revisions, newest first."),
-    "heads": ("revisions", "List the revisions that nothing follows."),
-    "branches": ("revisions", "List the revisions that several follow."),
-    "show": ("revisions", "Show a revision."),
-    "check": ("revisions", "Fail if pipeline/ differs from the head."),
-    "plan": ("deploy", "Show what an upgrade or downgrade would do."),
-    "upgrade": ("deploy", "Take the pipeline to a later revision."),
-    "downgrade": ("deploy", "Take the pipeline back to an earlier revision."),
-    "approve": ("deploy", "Carry out the plan that waits for approval."),
-    "reject": ("deploy", "Turn down the plan that waits for approval."),
-    "repair": ("deploy", "Show, finish or take back an unfinished plan."),
-    "stamp": ("deploy", "Write into the ledger what is deployed, doing nothing else."),
-    "current": ("state", "Show the deployed revision."),
-    "status": ("state", "Show the pipeline's state."),
-    "diff": ("state", "Show the program diff of two programs."),
-    "run": ("data", "Tick the pipeline."),
-    "exec": ("data", "Run INSERT, UPDATE, DELETE or MERGE on a table."),
-    "query": ("data", "Read the relations at one consistent cut."),
+# section -> name -> (module below sqlmig.cli, what it does); modules are imported only when called
+SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Write revisions": {
+        "init": ("revisions", "Make a new project that works at once."),
+        "revision": ("revisions", "Freeze pipeline/*.sql into a new revision."),
+        "merge": ("revisions", "Join heads into one."),
+        "check": ("revisions", "Fail if pipeline/ differs from the head."),
+    },
+    "Look": {
+        "history": ("revisions", "List the revisions, newest first."),
+        "heads": ("revisions", "List the revisions that nothing follows."),
+        "branches": ("revisions", "List the revisions that several follow."),
+        "show": ("revisions", "Show a revision."),
+        "diff": ("state", "Show the program diff of two programs."),
+        "current": ("state", "Show the deployed revision."),
+        "status": ("state", "Show the pipeline's state."),
+    },
+    "Deploy": {
+        "plan": ("deploy", "Show what an upgrade or downgrade would do."),
+        "upgrade": ("deploy", "Take the pipeline to a later revision."),
+        "downgrade": ("deploy", "Take the pipeline back to an earlier revision."),
+        "approve": ("deploy", "Carry out the plan that waits for approval."),
+        "reject": ("deploy", "Turn down the plan that waits for approval."),
+        "repair": ("deploy", "Show, finish or take back an unfinished plan."),
+        "stamp": ("deploy", "Write down what is deployed, doing nothing else."),
+    },
+    "Data": {
+        "run": ("data", "Tick the pipeline."),
+        "exec": ("data", "Run INSERT, UPDATE, DELETE or MERGE on a table."),
+        "query": ("data", "Read the relations at one consistent cut."),
+    },
 }
-_GLOBAL = ("config", "target", "debug")
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+_CARRIES_OUT = frozenset({"upgrade", "downgrade", "approve", "repair", "run"})
+_MARK = "\0"
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -62,55 +74,77 @@ class LazyGroup(click.Group):
             import difflib
 
             close = difflib.get_close_matches(name, COMMANDS, n=1)
-            hint = f" Did you mean `{close[0]}`?" if close else ""
+            hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(width), what) for name, (_, what) in section.items()]
+                )
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except SqlmigError as error:
-            if ctx.meta.get("sqlmig.debug"):
-                traceback.print_exc()
-            click.echo(error.render(), err=True)
+            self._trace(ctx)
+            say(error.render())
             ctx.exit(error.exit_code)
-        except (click.exceptions.Exit, click.ClickException, click.Abort):
+        except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            click.echo(
-                "error: interrupted\n\n"
-                "hint: `sqlmig repair` shows whether a plan is unfinished, and what to do",
-                err=True,
-            )
+            say("\nerror: interrupted")
+            if ctx.invoked_subcommand in _CARRIES_OUT:
+                say("\nhint: `sqlmig repair` shows whether a plan is unfinished, and what to do")
             ctx.exit(1)
-        except BrokenPipeError:
-            raise
+        except OSError as error:
+            self._trace(ctx)
+            where = f"{error.filename}: " if error.filename else ""
+            say(f"error: {where}{(error.strerror or str(error)).lower()}")
+            say("\nhint: check the path, its rights, and the free space")
+            ctx.exit(1)
         except Exception as error:
-            if ctx.meta.get("sqlmig.debug"):
-                traceback.print_exc()
+            self._trace(ctx)
             text = (str(error).strip() or type(error).__name__).splitlines()[0]
-            click.echo(
-                f"error: {type(error).__name__}: {text}\n\n"
-                "hint: this is a fault of sqlmig; `--debug` shows where, for a report",
-                err=True,
-            )
+            say(f"error: {type(error).__name__}: {text}")
+            say("\nhint: this is a fault of sqlmig; `--debug` shows where, for a report")
             ctx.exit(1)
 
+    @staticmethod
+    def _trace(ctx: click.Context) -> None:
+        if ctx.meta.get("sqlmig.debug"):
+            traceback.print_exc()
 
-class RevisionCommand(click.Command):
-    """A command that takes a revision's name, which may be `-1`: that is no option."""
+
+class PlainArguments(click.Command):
+    """A command whose arguments may begin with a dash: `-1` is a revision, `-- note\\n...` is SQL.
+
+    Such words are marked before click sorts options from arguments, and unmarked after it.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        known = {name for p in self.get_params(ctx) for name in (*p.opts, *p.secondary_opts)}
-        given = [arg.partition("=")[0] for arg in args if arg.startswith("-") and arg != "--"]
-        ctx.ignore_unknown_options = all(
-            name in known or re.fullmatch(r"-\d+", name) for name in given
-        )
-        return super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, [_mark(arg) for arg in args])
+        except click.UsageError as error:
+            if _MARK not in error.format_message():
+                raise
+            raise click.UsageError(error.format_message().replace(_MARK, ""), ctx) from None
+        ctx.params = {name: _unmark(value) for name, value in ctx.params.items()}
+        return rest
+
+
+def _mark(arg: str) -> str:
+    is_plain = re.fullmatch(r"-\d+", arg) or re.match(r"--\s|--[^=]*\n", arg)
+    return f"{_MARK}{arg}" if is_plain else arg
+
+
+def _unmark(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.removeprefix(_MARK)
+    return tuple(map(_unmark, value)) if isinstance(value, tuple) else value
 
 
 def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -135,7 +169,7 @@ def global_options(function: Function) -> Function:
             metavar="NAME",
             expose_value=False,
             callback=_keep,
-            help="The target in sqlmig.yml; by default its default_target.",
+            help="A target in sqlmig.yml; else $SQLMIG_TARGET, else its default_target.",
         ),
         click.option(
             "-c",
@@ -144,7 +178,7 @@ def global_options(function: Function) -> Function:
             type=click.Path(),
             expose_value=False,
             callback=_keep,
-            help="sqlmig.yml; by default the one here or in a folder above.",
+            help="sqlmig.yml; else $SQLMIG_CONFIG, else the one here or in a folder above.",
         ),
     ):
         function = option(function)
@@ -159,10 +193,17 @@ def opened() -> Any:
     return open_project(meta.get("sqlmig.config"), meta.get("sqlmig.target"))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    no_args_is_help=False,
+    subcommand_metavar="COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(sqlmig.__version__, "-V", "--version", prog_name="sqlmig")
 @global_options
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Migrations for SQL data pipelines on Spark and Delta Lake.
 
     Edit pipeline/*.sql, freeze a revision, see the plan, upgrade, go back:
@@ -173,5 +214,11 @@ def main() -> None:
         sqlmig upgrade head
         sqlmig downgrade -1
 
-    Exit codes: 0 done, 1 error, 2 usage, 3 waiting for approval, 4 rejected or blocked.
+    Exit codes: 0 done, 1 error, 2 usage, 3 waiting for approval, 4 rejected or
+    blocked. Data goes to stdout, talk to stderr; NO_COLOR is respected.
     """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help())
+        ctx.exit(2)

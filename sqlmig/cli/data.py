@@ -49,8 +49,12 @@ def exec_command(sql: str, as_json: bool) -> None:
 @click.command("query")
 @click.argument("sql", metavar="SQL")
 @click.option(
-    "--format", "style", type=click.Choice(["table", "json", "csv"]), default="table",
-    show_default=True, help="How to print the rows.",
+    "--format",
+    "style",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="How to print the rows.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @global_options

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sqlmig import commands
-from sqlmig.cli.app import RevisionCommand, global_options, opened
-from sqlmig.cli.output import is_interactive, print_json, say, to_json
+from sqlmig.cli.app import PlainArguments, global_options, opened
+from sqlmig.cli.output import is_interactive, painted, print_json, say, to_json
 
 if TYPE_CHECKING:
     from sqlmig.commands.deploy import Deployed
@@ -18,28 +18,39 @@ if TYPE_CHECKING:
 _WAITS = 3
 
 
-@click.command("plan", cls=RevisionCommand)
+@click.command("plan", cls=PlainArguments)
 @click.argument("rev", metavar="[REV]", default="head")
-@click.option("--offline", is_flag=True, help="From the ledger alone: start no Spark, look at no table.")
 @click.option(
-    "--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text",
-    show_default=True, help="How to tell it.",
+    "--offline", is_flag=True, help="From the ledger alone: start no Spark, look at no table."
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="How to tell it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("-o", "--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write it to FILE.")
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write it to FILE."
+)
 @global_options
 def plan_command(rev: str, offline: bool, style: str, as_json: bool, output: str | None) -> None:
-    """Show what it takes to bring the pipeline to REV, by default the head.
+    """Show what it takes to bring the pipeline to REV: the changes, why, and the steps.
+
+    REV is by default the head; a revision below the deployed one gives the plan of a downgrade.
+    Nothing is run. Every new or changed query is analysed by Spark, unless --offline.
 
     Exits with 4 if the plan is blocked.
     """
     plan = commands.make_plan(opened(), rev, offline=offline)
     text = _told(plan, "json" if as_json else style)
     if output is None:
-        click.echo(text, nl=False)
+        click.echo(painted(text) if style == "text" and not as_json else text, nl=False)
     else:
         Path(output).write_text(text, encoding="utf-8")
-        say(f"plan {plan.id} written to {output}")
+        say(f"Plan {plan.id} is written to {output}.")
     if plan.blockers:
         click.get_current_context().exit(4)
 
@@ -56,8 +67,8 @@ def _told(plan: Plan, style: str) -> str:
     return explain.to_markdown(plan) if style == "markdown" else explain.to_text(plan)
 
 
-@click.command("upgrade", cls=RevisionCommand)
-@click.argument("rev", metavar="REV", default="head")
+@click.command("upgrade", cls=PlainArguments)
+@click.argument("rev", metavar="[REV]", default="head")
 @click.option(
     "--bootstrap-policy",
     type=click.Choice(["await_approval", "allow", "reject"]),
@@ -70,7 +81,7 @@ def _told(plan: Plan, style: str) -> str:
 def upgrade_command(
     rev: str, bootstrap_policy: str | None, yes: bool, allow_destructive: bool, as_json: bool
 ) -> None:
-    """Take the pipeline to REV (head, an id or its prefix, +1, label@head ...).
+    """Take the pipeline to REV: head (the default), an id or its prefix, +1, label@head ...
 
     On a terminal the plan is shown and you are asked. Elsewhere the target's policy decides: with
     await_approval the plan is recorded, the exit code is 3, and `sqlmig approve` goes on.
@@ -90,16 +101,17 @@ def upgrade_command(
     _report(result, as_json=as_json)
 
 
-@click.command("downgrade", cls=RevisionCommand)
+@click.command("downgrade", cls=PlainArguments)
 @click.argument("rev", metavar="REV")
 @click.option("-y", "--yes", is_flag=True, help="Accepted for scripts; downgrade does not ask.")
 @click.option("--allow-destructive", is_flag=True, help="Run steps that lose rows, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @global_options
 def downgrade_command(rev: str, yes: bool, allow_destructive: bool, as_json: bool) -> None:
-    """Take the pipeline back to REV (-1, an id or its prefix, base ...).
+    """Take the pipeline back to REV: -1, an id or its prefix, base ...
 
-    It works although revision files are gone: the ledger holds what was applied.
+    Relations whose inputs have not moved get the very contents back that they had, without being
+    computed. It works although revision files are gone: the ledger holds what was applied.
     """
     from sqlmig.cli.progress import progress
 
@@ -116,7 +128,11 @@ def downgrade_command(rev: str, yes: bool, allow_destructive: bool, as_json: boo
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @global_options
 def approve_command(plan: str | None, as_json: bool) -> None:
-    """Carry out the plan that waits, if the deployed state is still the one it was made against."""
+    """Carry out the plan that waits for approval.
+
+    PLAN is its id or the first characters of it, to be sure which one it is. A plan made against a
+    deployed state that has moved since is refused.
+    """
     from sqlmig.cli.progress import progress
 
     with progress() as observer:
@@ -129,16 +145,21 @@ def approve_command(plan: str | None, as_json: bool) -> None:
 @global_options
 def reject_command(plan: str | None) -> None:
     """Turn down the plan that waits for approval; nothing is run."""
-    say(f"plan {commands.reject(opened(), plan)} rejected; nothing was run")
+    say(f"Plan {commands.reject(opened(), plan)} is rejected; nothing was run.")
 
 
 @click.command("repair")
 @click.option("--resume", is_flag=True, help="Finish the plan.")
-@click.option("--rollback", is_flag=True, help="Take it back: contents are those of its checkpoint.")
+@click.option(
+    "--rollback", is_flag=True, help="Take it back: contents are those of its checkpoint."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the unfinished plan as JSON.")
 @global_options
 def repair_command(resume: bool, rollback: bool, as_json: bool) -> None:
-    """Show a plan that died under way; finish it, or take it back."""
+    """Show a plan that died under way, step by step; finish it, or take it back.
+
+    `sqlmig upgrade` finishes a plan whose process died on this machine by itself.
+    """
     from sqlmig.cli.progress import progress
 
     if resume and rollback:
@@ -155,28 +176,39 @@ def repair_command(resume: bool, rollback: bool, as_json: bool) -> None:
     if resume or rollback:
         now = commands.current(project)
         say(
-            f"plan {unfinished.id} is {'finished' if resume else 'taken back'}; "
-            f"{now.entry.revision if now.entry else 'base'} is deployed"
+            f"Plan {unfinished.id} is {'finished' if resume else 'taken back'}: "
+            f"{now.entry.revision if now.entry else 'base'} is deployed."
         )
         return
     from sqlmig.planning.explain import describe_action
     from sqlmig.planning.steps import action_from_dict
 
-    click.echo(f"plan {unfinished.id}, to {unfinished.target or 'base'}, begun {unfinished.at:%F %T} UTC")
+    click.echo(
+        f"plan {unfinished.id}, to {unfinished.target or 'base'}, begun {unfinished.at:%F %T} UTC"
+    )
     for step in unfinished.plan["steps"]:
         progress_of = unfinished.steps.get(step["number"])
         word = progress_of.status.value if progress_of else ""
-        click.echo(f"  {word:<8}{step['number']:>3} {describe_action(action_from_dict(step))}")
-    click.echo("\n`sqlmig repair --resume` goes on, `sqlmig repair --rollback` takes it back")
+        click.echo(f"  {word:<8}{step['number']:>3}  {describe_action(action_from_dict(step))}")
+    say("\nhint: `sqlmig repair --resume` goes on, `sqlmig repair --rollback` takes it back")
 
 
-@click.command("stamp", cls=RevisionCommand)
+@click.command("stamp", cls=PlainArguments)
 @click.argument("rev", metavar="REV")
-@click.option("--purge", is_flag=True, help="Forget first what was applied, known or not.")
+@click.option(
+    "--purge",
+    is_flag=True,
+    help="Forget first what was applied, an unfinished plan, edits of files.",
+)
 @global_options
 def stamp_command(rev: str, purge: bool) -> None:
-    """Write into the ledger that REV is deployed, doing nothing else."""
-    say(f"stamped {commands.stamp(opened(), rev, purge=purge) or 'base'}")
+    """Write into the ledger that REV is deployed, doing nothing else.
+
+    For a warehouse that was brought to REV by other means. No table is touched or looked at.
+    """
+    project = opened()
+    stamped = commands.stamp(project, rev, purge=purge)
+    say(f"Target `{project.target.name}` is stamped with {stamped or 'base'}.")
 
 
 def _confirm(plan: Plan) -> bool:
@@ -192,7 +224,7 @@ def _report(result: Deployed, *, as_json: bool) -> None:
     if as_json:
         print_json(_deployed(result))
     if result.resumed:
-        say(f"plan {result.resumed}, which had died under way, was finished first")
+        say(f"Plan {result.resumed}, which had died under way, was finished first.")
     if result.status == "nothing_to_do":
         say(f"Nothing to do: {plan.target or 'base'} is deployed.")
         return
@@ -200,11 +232,12 @@ def _report(result: Deployed, *, as_json: bool) -> None:
         from sqlmig.planning.explain import to_text
 
         say(to_text(plan))
-        say(f"AwaitingApproval: plan {plan.id} is recorded.\n")
-        say(f"hint: `sqlmig approve {plan.id}` carries it out, `sqlmig reject {plan.id}` turns it down")
+        say(f"AwaitingApproval: plan {plan.id} is recorded, and nothing was run.")
+        say(f"\nhint: `sqlmig approve {plan.id}` carries it out,")
+        say(f"      `sqlmig reject {plan.id}` turns it down")
         context.exit(_WAITS)
     failures = result.tick.failures if result.tick else {}
-    say(f"{plan.target or 'base'} is deployed")
+    say(f"{plan.target or 'base'} is deployed.")
     if failures:
         names = ", ".join(f"`{name}`" for name in sorted(failures))
         say(

@@ -1,4 +1,4 @@
-"""How values are printed: JSON with exact numbers, tables, times. Data goes to stdout, talk to stderr."""
+"""How values are printed: JSON with exact numbers, tables. Data goes to stdout, talk to stderr."""
 
 from __future__ import annotations
 
@@ -15,10 +15,26 @@ from typing import Any
 
 import click
 
+_COLORS = {"error:": "red", "hint:": "cyan", "+": "green", "-": "red", "~": "yellow"}
+_SIGN = re.compile(r"^(?:error:|hint:|[ ]*[+~-](?= (?:table|view|source|sink) ))", re.MULTILINE)
+
 
 def say(text: str = "") -> None:
-    """A line of talk, to stderr."""
-    click.echo(text, err=True)
+    """Talk, to stderr."""
+    click.echo(painted(text), err=True)
+
+
+def painted(text: str) -> str:
+    """Text with `error:`, `hint:` and the signs of a program diff in colour.
+
+    click takes the colours out again where there is no terminal, or NO_COLOR is set.
+    """
+    return _SIGN.sub(
+        lambda found: click.style(
+            found[0], fg=_COLORS[found[0].strip()], bold=found[0].endswith(":")
+        ),
+        text,
+    )
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
@@ -32,7 +48,7 @@ def to_json(value: Any, *, indent: int | None = 2) -> str:
 
     def encode(other: Any) -> str:
         if isinstance(other, Decimal):
-            return f"{marker}{other:f}"
+            return f"{marker}{other:f}" if other.is_finite() else str(other)
         return str(other)
 
     text = json.dumps(_finite(value), indent=indent, ensure_ascii=False, default=encode)
@@ -57,7 +73,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> No
     from rich.text import Text
 
     table = Table(box=box.ASCII2, show_edge=True, header_style="bold")
-    for index, column in enumerate(columns):
+    for column in columns:
         numeric = rows and all(
             isinstance(row[column], (int, float, Decimal)) and not isinstance(row[column], bool)
             for row in rows
@@ -66,7 +82,6 @@ def print_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> No
         table.add_column(
             Text(column), justify="right" if numeric else "left", no_wrap=True, ratio=None
         )
-        del index
     for row in rows:
         table.add_row(*(Text(cell(row[column])) for column in columns))
     width = 10_000 if not sys.stdout.isatty() else None

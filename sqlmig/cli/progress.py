@@ -1,4 +1,4 @@
-"""Shows a run: a live list of steps on a terminal, plain lines elsewhere. All of it goes to stderr."""
+"""Shows a run, on stderr: a live list of steps on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def tick_line(event: events.Ingestion | events.Refresh | events.TickFailure) -> 
 def _line(word: str, step: Step, seconds: float, rows: int | None, note: str | None) -> str:
     count = f"  {rows:,} row{'' if rows == 1 else 's'}" if rows else ""
     extra = f"  ({note})" if note else ""
-    return f"  {word:<6} {step.number:>3} {describe_action(step.action)}{extra}{count}  {seconds:.1f} s"
+    action = describe_action(step.action)
+    return f"  {word:<6} {step.number:>3}  {action}{extra}{count}  {seconds:.1f} s"
 
 
 class _LiveList:

@@ -1,13 +1,14 @@
-"""The commands on the history: init, revision, merge, history, heads, branches, show, check."""
+"""The commands on the history: init, revision, merge, check, history, heads, branches, show."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
 
 from sqlmig import commands
-from sqlmig.cli.app import RevisionCommand, global_options, opened
+from sqlmig.cli.app import PlainArguments, global_options, opened
 from sqlmig.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -21,23 +22,33 @@ def init_command(folder: str) -> None:
     """Make a new project in DIR that works at once.
 
     It gets sqlmig.yml, pipeline/ with a small pipeline, revisions/, and a GitHub Actions workflow
-    that plans on pull requests and deploys on merge.
+    that plans on pull requests and deploys on merge. A README.md and a .gitignore that are there
+    already are kept.
     """
     for path in commands.init(folder):
         say(f"  Creating {path} ...  done")
-    say()
-    say(f'Next: cd {folder}; sqlmig revision -m "first"; sqlmig upgrade head')
+    say("\nNext:\n")
+    if folder != ".":
+        say(f"  cd {shlex.quote(folder)}")
+    say('  sqlmig revision -m "first"\n  sqlmig upgrade head')
 
 
-@click.command("revision")
+@click.command("revision", cls=PlainArguments)
 @click.option("-m", "--message", default="", help="What the revision is for.")
 @click.option("--rev-id", metavar="ID", help="The revision's id; by default a random one.")
 @click.option("--head", default="head", metavar="REV", help="The parent; by default the head.")
-@click.option("--splice", is_flag=True, help="Allow a parent that is not a head.")
+@click.option("--splice", is_flag=True, help="Allow a parent that is not a head: a new branch.")
 @click.option("--branch-label", metavar="LABEL", help="A label for the branch that begins here.")
-@click.option("--depends-on", metavar="REV", multiple=True, help="Needs REV, besides its parent.")
-@click.option("--empty", is_flag=True, help="Make it though the program did not change: for hooks.")
-@click.option("--amend", is_flag=True, help="Freeze the SQL into the head, which is not applied yet.")
+@click.option(
+    "--depends-on",
+    metavar="REV",
+    multiple=True,
+    help="Wants REV applied before, besides its parent. May be given several times.",
+)
+@click.option("--empty", is_flag=True, help="Keep the parent's program: a revision for hooks only.")
+@click.option(
+    "--amend", is_flag=True, help="Freeze the SQL into the head itself, which is not applied yet."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the new revision as JSON.")
 @global_options
 def revision_command(
@@ -51,7 +62,11 @@ def revision_command(
     amend: bool,
     as_json: bool,
 ) -> None:
-    """Freeze pipeline/*.sql into a new revision below the head."""
+    """Freeze pipeline/*.sql into a new revision below the head.
+
+    The new file in revisions/ holds the SQL, what it changes, and the hooks up(op) and down(op).
+    If the program means the same as the head's, nothing is written.
+    """
     if not message and not amend:
         raise click.UsageError("Missing option '-m' / '--message'.")
     if amend and (empty or splice or rev_id or branch_label or depends_on):
@@ -71,8 +86,14 @@ def revision_command(
 
     for line in describe_diff(new.diff):
         say(f"  {line}")
+    file = new.file
+    if file is None:
+        parent = new.parents[0] if new.parents else "base"
+        say(f"No changes since {parent}: no revision made.")
+        say("\nhint: `--empty` makes one for hooks")
+    else:
+        say(f"  {'Amending' if amend else 'Generating'} {file.path} ...  done")
     if as_json:
-        file = new.file
         print_json(
             {
                 "revision": file.revision if file else None,
@@ -81,14 +102,9 @@ def revision_command(
                 "diff": new.diff.to_json(),
             }
         )
-    if new.file is None:
-        parent = new.parents[0] if new.parents else "base"
-        say(f"No changes since {parent}: no revision made. `--empty` makes one for hooks.")
-    else:
-        say(f"  {'Amending' if amend else 'Generating'} {new.file.path} ...  done")
 
 
-@click.command("merge")
+@click.command("merge", cls=PlainArguments)
 @click.argument("revisions", metavar="[REV]...", nargs=-1)
 @click.option("-m", "--message", default="", help="What the merge is for.")
 @click.option("--rev-id", metavar="ID", help="The revision's id; by default a random one.")
@@ -99,19 +115,62 @@ def merge_command(
 ) -> None:
     """Join REVs, by default all heads, into one head.
 
-    Their programs must be equal or differ in disjoint relations; else the relation that both
-    change is named, and nothing is written.
+    Their programs must be equal or differ in disjoint relations: they are joined statement by
+    statement. A relation that two of them change is named, and nothing is written. pipeline/ is
+    brought to the joined program if it holds that of one of the REVs.
     """
     merged = commands.merge(
         opened(), revisions or ("heads",), message, rev_id=rev_id, branch_label=branch_label
     )
+    for line in _changes(merged.docstring):
+        say(f"  {line}")
     say(f"  Generating {merged.path} ...  done")
 
 
-@click.command("history")
-@click.option("-r", "--rev-range", metavar="A:B", help="Only these; both ends count.")
-@click.option("-v", "--verbose", is_flag=True, help="Show all of each revision.")
-@click.option("-i", "--indicate-current", is_flag=True, help="Mark the deployed revision.")
+def _changes(docstring: str) -> list[str]:
+    """The lines about the program diff, which follow the date."""
+    lines = docstring.splitlines()
+    dates = [number for number, line in enumerate(lines) if line.startswith("Create Date:")]
+    return [line for line in lines[dates[-1] + 1 :] if line] if dates else []
+
+
+@click.command("check")
+@click.option("--json", "as_json", is_flag=True, help="Print the program diff as JSON.")
+@global_options
+def check_command(as_json: bool) -> None:
+    """Fail if pipeline/ differs from the head, or an applied file was edited.
+
+    Every revision file is read whole, and there must be one head: for use in CI.
+    """
+    checked = commands.check(opened())
+    if checked.diff.is_empty:
+        say(f"No changes: pipeline/ is the program of {checked.head or 'base'}.")
+    else:
+        from sqlmig.planning.explain import describe_diff
+
+        if checked.head:
+            say(f"error: pipeline/ differs from the head {checked.head}:\n")
+        else:
+            say("error: pipeline/ is in no revision yet:\n")
+        for line in describe_diff(checked.diff):
+            say(f"  {line}")
+        say('\nhint: `sqlmig revision -m "..."` freezes it')
+    if as_json:
+        print_json(checked.diff.to_json())
+    click.get_current_context().exit(0 if checked.diff.is_empty else 1)
+
+
+@click.command("history", cls=PlainArguments)
+@click.option(
+    "-r",
+    "--rev-range",
+    metavar="A:B",
+    help="Only these, both ends included: a:b, a:, :b, -3:current.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show all that each revision says.")
+@click.option(
+    "-i", "--indicate-current", is_flag=True, help="Mark the deployed revision: reads the ledger."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @global_options
 def history_command(
@@ -123,14 +182,13 @@ def history_command(
         print_json([entry.to_dict() for entry in entries])
         return
     for entry in entries:
-        if verbose:
-            click.echo(verbose_entry(entry))
-        else:
-            click.echo(f"{_parents(entry)} -> {short_entry(entry)}")
+        click.echo(verbose_entry(entry) if verbose else f"{_origin(entry)} -> {_line(entry)}")
+    if not entries and rev_range is None:
+        _say_none()
 
 
 @click.command("heads")
-@click.option("-v", "--verbose", is_flag=True, help="Show all of each revision.")
+@click.option("-v", "--verbose", is_flag=True, help="Show all that each revision says.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @global_options
 def heads_command(verbose: bool, as_json: bool) -> None:
@@ -140,12 +198,13 @@ def heads_command(verbose: bool, as_json: bool) -> None:
         print_json([entry.to_dict() for entry in entries])
         return
     for entry in entries:
-        labels = f" ({', '.join(entry.branch_labels)})" if entry.branch_labels else ""
-        click.echo(verbose_entry(entry) if verbose else f"{entry.revision}{labels} (head)")
+        click.echo(verbose_entry(entry) if verbose else short_entry(entry, tree=False))
+    if not entries:
+        _say_none()
 
 
 @click.command("branches")
-@click.option("-v", "--verbose", is_flag=True, help="Show all of each revision.")
+@click.option("-v", "--verbose", is_flag=True, help="Show all that each branch point says.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @global_options
 def branches_command(verbose: bool, as_json: bool) -> None:
@@ -159,73 +218,78 @@ def branches_command(verbose: bool, as_json: bool) -> None:
     for entry, children in found:
         click.echo(verbose_entry(entry) if verbose else short_entry(entry))
         for child in children:
-            click.echo(f"{' ' * len(entry.revision)} -> {short_entry(child)}")
+            text = _line(child) if verbose else short_entry(child)
+            click.echo(f"{' ' * len(entry.revision)} -> {text}")
+        click.echo()
 
 
-@click.command("show", cls=RevisionCommand)
+@click.command("show", cls=PlainArguments)
 @click.argument("rev", metavar="REV")
+@click.option(
+    "--text", "as_text", is_flag=True, help="Print the text of its file, as it is or was, instead."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, with the file's text.")
 @global_options
-def show_command(rev: str, as_json: bool) -> None:
-    """Show the revision REV and its file."""
+def show_command(rev: str, as_text: bool, as_json: bool) -> None:
+    """Show the revision REV.
+
+    It works although the file is gone: the ledger keeps what was applied, and
+    `sqlmig show REV --text > FILE` brings it back.
+    """
+    if as_text and as_json:
+        raise click.UsageError("'--text' and '--json' exclude each other.")
     entry, text = commands.show(opened(), rev)
     if as_json:
         print_json({**entry.to_dict(), "text": text})
-        return
-    click.echo(verbose_entry(entry))
-    click.echo(text)
+    elif as_text:
+        click.echo(text, nl=not text.endswith("\n"))
+    else:
+        click.echo(verbose_entry(entry))
 
 
-@click.command("check")
-@click.option("--json", "as_json", is_flag=True, help="Print the program diff as JSON.")
-@global_options
-def check_command(as_json: bool) -> None:
-    """Fail if pipeline/ differs from the head, or an applied file was edited."""
-    checked = commands.check(opened())
-    if as_json:
-        print_json(checked.diff.to_json())
-    if checked.diff.is_empty:
-        say(f"No changes: pipeline/ is the program of {checked.head or 'base'}.")
-        return
-    from sqlmig.planning.explain import describe_diff
-
-    say(f"error: pipeline/ differs from the head {checked.head or '(there is none)'}:")
-    for line in describe_diff(checked.diff):
-        say(f"  {line}")
-    say()
-    say('hint: `sqlmig revision -m "..."` freezes it')
-    click.get_current_context().exit(1)
-
-
-def short_entry(entry: Entry) -> str:
-    """A revision in alembic's short form: `ID (labels) (head), message`."""
-    marks = [f" ({', '.join(entry.branch_labels)})" if entry.branch_labels else ""]
-    marks.append(" (head)" if entry.is_head else "")
-    marks.append(" (branchpoint)" if entry.is_branch_point else "")
-    marks.append(" (mergepoint)" if entry.is_merge_point else "")
-    marks.append(" (current)" if entry.is_current else "")
-    marks.append(" (only in the ledger)" if entry.is_lost else "")
-    return f"{entry.revision}{''.join(marks)}, {entry.message.partition(chr(10))[0]}"
+def short_entry(entry: Entry, *, labels: bool = True, tree: bool = True) -> str:
+    """A revision in alembic's short form: `ID (labels) (head) (branchpoint)`."""
+    is_real = entry.is_head and not entry.is_depended_on
+    marks = [
+        ", ".join(entry.branch_labels) if labels else "",
+        "head" if is_real else "effective head" if entry.is_head else "",
+        "current" if entry.is_current else "",
+        "branchpoint" if tree and entry.is_branch_point else "",
+        "mergepoint" if tree and entry.is_merge_point else "",
+        "only in the ledger" if entry.is_lost else "",
+    ]
+    return "".join([entry.revision, *(f" ({mark})" for mark in marks if mark)])
 
 
 def verbose_entry(entry: Entry) -> str:
-    """A revision in alembic's long form."""
-    head = short_entry(entry).partition(",")[0]
-    lines = [f"Rev: {head}"]
-    if entry.is_merge_point:
-        lines.append(f"Merges: {', '.join(entry.down_revisions)}")
-    else:
-        lines.append(f"Parent: {_parents(entry)}")
+    """A revision in alembic's long form, with a blank line after it."""
+    lines = [
+        f"Rev: {short_entry(entry, labels=False)}",
+        f"{'Merges' if entry.is_merge_point else 'Parent'}: {_parents(entry)}",
+    ]
     if entry.depends_on:
         lines.append(f"Also depends on: {', '.join(entry.depends_on)}")
     if entry.is_branch_point:
         lines.append(f"Branches into: {', '.join(entry.children)}")
+    if entry.branch_labels:
+        lines.append(f"Branch names: {', '.join(entry.branch_labels)}")
     lines += [f"Path: {entry.path}", ""]
-    lines += [f"    {line}".rstrip() for line in entry.message.splitlines()]
-    if entry.created:
-        lines += ["", f"    Create Date: {entry.created}"]
+    lines += [f"    {line}".rstrip() for line in entry.docstring.strip().splitlines()]
     return "\n".join(lines) + "\n"
+
+
+def _line(entry: Entry) -> str:
+    return f"{short_entry(entry)}, {entry.message.partition(chr(10))[0]}"
+
+
+def _origin(entry: Entry) -> str:
+    needed = f" ({', '.join(entry.depends_on)})" if entry.depends_on else ""
+    return f"{_parents(entry)}{needed}"
 
 
 def _parents(entry: Entry) -> str:
     return ", ".join(entry.down_revisions) or "<base>"
+
+
+def _say_none() -> None:
+    say('There are no revisions yet: `sqlmig revision -m "first"` makes one.')

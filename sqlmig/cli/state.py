@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
 import click
 
 from sqlmig import commands
-from sqlmig.cli.app import RevisionCommand, global_options, opened
-from sqlmig.cli.output import print_json, say
+from sqlmig.cli.app import PlainArguments, global_options, opened
+from sqlmig.cli.output import painted, print_json, say
 from sqlmig.cli.revisions import short_entry, verbose_entry
+
+if TYPE_CHECKING:
+    from sqlmig.commands.inspect import Status
 
 
 @click.command("current")
-@click.option("-v", "--verbose", is_flag=True, help="Show all of it: since when, from which commit.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show all of it: since when, from which commit."
+)
 @click.option("--check-heads", is_flag=True, help="Exit with 1 unless the head is deployed.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @global_options
 def current_command(verbose: bool, check_heads: bool, as_json: bool) -> None:
-    """Show the deployed revision."""
-    now = commands.current(opened())
+    """Show the deployed revision: nothing for base."""
+    project = opened()
+    now = commands.current(project)
     if as_json:
         print_json(
             {
@@ -28,14 +38,24 @@ def current_command(verbose: bool, check_heads: bool, as_json: bool) -> None:
                 "actor": now.actor,
             }
         )
-    elif now.entry is not None and verbose:
+    elif now.entry is None:
+        say(f"Nothing is deployed to target `{project.target.name}`.")
+    elif verbose:
+        click.echo(
+            f"Current revision of pipeline {project.config.pipeline} "
+            f"on target {project.target.name}:"
+        )
         click.echo(verbose_entry(now.entry))
-        since = f"{now.since:%Y-%m-%d %H:%M:%S} UTC" if now.since else "unknown"
-        click.echo(f"    Deployed: {since}, by {now.actor}, from commit {now.commit or '(none)'}")
-    elif now.entry is not None:
-        click.echo(short_entry(now.entry).partition(",")[0])
+        by = f", by {now.actor}" if now.actor else ""
+        commit = f", from commit {now.commit}" if now.commit else ""
+        click.echo(f"    Deployed: {_time(now.since)}{by}{commit}\n")
+    else:
+        click.echo(short_entry(now.entry, labels=False).replace(" (current)", ""))
     if check_heads and not now.is_head:
-        say("error: the head is not deployed\n\nhint: `sqlmig upgrade head`")
+        heads = ", ".join(project.file_heads) or "base"
+        deployed = now.entry.revision if now.entry else "base"
+        say(f"error: the head is not deployed: {deployed} is, and the head is {heads}")
+        say("\nhint: `sqlmig upgrade head`")
         click.get_current_context().exit(1)
 
 
@@ -43,34 +63,111 @@ def current_command(verbose: bool, check_heads: bool, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @global_options
 def status_command(as_json: bool) -> None:
-    """Show the pipeline's state: what runs, what waits, how large each relation is."""
+    """Show the pipeline's state: what runs, what waits, how large each relation is.
+
+    The state is Stopped, Running, AwaitingApproval, Bootstrapping or Failed. Rows and versions are
+    those that the ledger has: of the last upgrade, tick or `sqlmig exec`.
+    """
     state = commands.status(opened())
     if as_json:
         print_json(state.to_dict())
         return
-    click.echo(f"pipeline {state.pipeline} on target {state.target}: {state.state}")
-    since = f", since {state.since:%Y-%m-%d %H:%M:%S} UTC" if state.since else ""
-    click.echo(f"deployed: {state.revision or 'base'}{since}")
+    for line in _status_lines(state):
+        click.echo(painted(line))
+
+
+def _status_lines(state: Status) -> list[str]:
+    rows = [
+        ("pipeline", state.pipeline),
+        ("target", state.target),
+        ("state", state.state),
+        ("deployed", f"{state.revision or 'base'}{_since(state.since)}"),
+    ]
     if state.plan:
-        done = f", {state.steps_done} of {state.steps} steps done" if state.steps_done else ""
-        click.echo(f"plan: {state.plan}{done}")
-    if state.details is not None:
-        for key, names in sorted(state.details["program_diff"].items()):
-            if names:
-                click.echo(f"  {key.replace('_', ' ')}: {', '.join(names)}")
+        steps = f", {state.steps_done} of {state.steps} steps done" if state.runner else ""
+        rows.append(("plan", f"{state.plan} to {state.plan_target or 'base'}{steps}"))
+    if state.runner:
+        died = {False: ", which died", True: "", None: ", on another machine"}
+        rows.append(("run by", f"{state.runner}{died[state.is_runner_alive]}"))
     if state.last_tick:
-        click.echo(f"last tick: {state.last_tick:%Y-%m-%d %H:%M:%S} UTC")
+        rows.append(("last tick", _time(state.last_tick)))
     if state.error:
-        click.echo(f"last error: {state.error}")
-    for name, relation in state.relations.items():
-        rows = "?" if relation["rows"] is None else f"{relation['rows']:,}"
-        click.echo(f"  {relation['kind']} {name}: {rows} rows, version {relation['version']}")
-    for name, connector in state.connectors.items():
-        aside = f", {connector['rejected']:,} bad records" if connector["rejected"] else ""
-        click.echo(f"  source {name}: {connector['rows']:,} rows read{aside}")
+        rows.append(("last error", state.error))
+    lines = [f"{name:<10}  {value}" for name, value in rows]
+    if state.details is not None:
+        lines += ["", "changes of the plan:"]
+        lines += [
+            f"  {key.replace('_', ' ')}: {', '.join(names)}" for key, names in _changes(state)
+        ]
+    if state.relations:
+        lines += ["", "relations:", *_relation_lines(state)]
+    if state.connectors:
+        lines += ["", "sources:", *_connector_lines(state)]
+    if state.state == "AwaitingApproval":
+        lines += ["", f"hint: `sqlmig approve {state.plan}`, or `sqlmig reject {state.plan}`"]
+    elif state.runner and state.is_runner_alive is not True:
+        lines += ["", "hint: `sqlmig repair` shows the plan, finishes it or takes it back"]
+    return lines
 
 
-@click.command("diff", cls=RevisionCommand)
+def _changes(state: Status) -> list[tuple[str, Sequence[str]]]:
+    details = dict(state.details or {})
+    details |= details.pop("program_diff", None) or {}
+    return [(key, names) for key, names in sorted(details.items()) if names]
+
+
+def _relation_lines(state: Status) -> list[str]:
+    from sqlmig.planning.explain import size
+
+    cells = [
+        (
+            relation["kind"],
+            name,
+            "? rows" if relation["rows"] is None else _rows(relation["rows"]),
+            "" if relation["bytes"] is None else size(relation["bytes"]),
+            f"version {relation['version']}",
+        )
+        for name, relation in state.relations.items()
+    ]
+    return _aligned(cells, "<<>><")
+
+
+def _connector_lines(state: Status) -> list[str]:
+    cells = [
+        (
+            name,
+            f"{_rows(connector['rows'])} read",
+            f"{connector['rejected']:,} bad kept aside" if connector["rejected"] else "",
+        )
+        for name, connector in state.connectors.items()
+    ]
+    return _aligned(cells, "<><")
+
+
+def _aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  "
+        + "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def _since(at: datetime | None) -> str:
+    return f", since {_time(at)}" if at else ""
+
+
+def _time(at: datetime | None) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC" if at else "unknown"
+
+
+@click.command("diff", cls=PlainArguments)
 @click.argument("before", metavar="[A]", default="deployed")
 @click.argument("after", metavar="[B]", default="working")
 @click.option("--json", "as_json", is_flag=True, help="Print the program diff as JSON.")
@@ -78,8 +175,10 @@ def status_command(as_json: bool) -> None:
 def diff_command(before: str, after: str, as_json: bool) -> None:
     """Show the program diff from A to B.
 
-    A and B name a revision, `deployed` (what runs now; the default of A) or `working`
-    (pipeline/*.sql as it is; the default of B).
+    A and B are revisions (head, an id or its prefix, -1, label@head ...), `deployed` (what runs
+    now; the default of A) or `working` (pipeline/*.sql as it is; the default of B).
+
+    + is added, - is removed, ~ is modified, in itself or by what it reads.
     """
     difference = commands.diff(opened(), before, after)
     if as_json:
@@ -89,6 +188,6 @@ def diff_command(before: str, after: str, as_json: bool) -> None:
 
     lines = describe_diff(difference)
     for line in lines:
-        click.echo(line)
+        click.echo(painted(line))
     if not lines:
         say("No changes.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sqlmig.commands.project import Project
@@ -93,15 +93,7 @@ def execute(project: Project, sql: str) -> Executed:
     )
     name, written = project.engine.execute(program, sql, cut.relations, mark)
     state = cut.relations[name]
-    if written.version != state.version:
-        state = replace(
-            state,
-            version=written.version,
-            content=f"{state.folder}@{written.version}",
-            rows=written.rows,
-            bytes=written.bytes,
-            altered_from=state.altered_from if state.is_emptied else None,
-        )
+    state = state.with_rows(written.version, written.rows, written.bytes)
     journal.append(
         Kind.EXEC,
         Status.DONE,

@@ -16,6 +16,7 @@ from sqlmig.ledger.fold import Deployment, PlanInProgress
 from sqlmig.ledger.records import AppliedRevision, Kind, Status
 from sqlmig.planning import planner
 from sqlmig.planning.directives import Directive, Operations, Run
+from sqlmig.planning.request import Request
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import Bootstrap, Plan, Restore, RunFunction
 from sqlmig.program.model import EMPTY_PROGRAM, Program
@@ -256,7 +257,7 @@ def _plan(
     after = project.parse(files) if revision else EMPTY_PROGRAM
     hops = [_hop(project, graph, name, "down", deployment) for name in walk.downs]
     hops += [_hop(project, graph, name, "up", deployment) for name in walk.ups]
-    request = planner.Request(
+    request = Request(
         pipeline=project.config.pipeline,
         direction=wanted,
         deployment=deployment,

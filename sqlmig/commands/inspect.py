@@ -5,6 +5,7 @@ They start no Spark.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,6 +68,7 @@ class Entry:
             "message": self.message,
             "created": self.created,
             "path": self.path,
+            "children": list(self.children),
             "is_head": self.is_head,
             "is_current": self.is_current,
             "is_branch_point": self.is_branch_point,
@@ -92,7 +94,9 @@ class Status:
 
     Args:
         details: the program diff of the plan that waits for approval or is under way, as JSON.
-        plan: that plan's id. steps_done, steps: how far it is.
+        plan: that plan's id. plan_target: where it leads. steps_done, steps: how far it is.
+        runner: the process that runs it, in words; None while it waits. is_runner_alive: whether
+            that still runs; None when it is on another machine.
         relations: relation -> its state as JSON. connectors: the same for connectors.
     """
 
@@ -102,9 +106,12 @@ class Status:
     revision: str | None
     since: datetime | None
     plan: str | None
+    plan_target: str | None
     details: Mapping[str, Any] | None
     steps_done: int | None
     steps: int | None
+    runner: str | None
+    is_runner_alive: bool | None
     last_tick: datetime | None
     error: str | None
     relations: Mapping[str, Mapping[str, Any]]
@@ -119,9 +126,12 @@ class Status:
             "revision": self.revision,
             "since": _iso(self.since),
             "plan": self.plan,
+            "plan_target": self.plan_target,
             "details": self.details,
             "steps_done": self.steps_done,
             "steps": self.steps,
+            "runner": self.runner,
+            "is_runner_alive": self.is_runner_alive,
             "last_tick": _iso(self.last_tick),
             "error": self.error,
             "relations": dict(self.relations),
@@ -255,8 +265,11 @@ def diff(project: Project, before: str = "deployed", after: str = "working") -> 
 
 def status(project: Project) -> Status:
     """The pipeline's state."""
+    from sqlmig.execution.journal import describe_owner, is_alive
+
     deployment = project.deployment()
     plan = deployment.unfinished or deployment.awaiting
+    owner = deployment.unfinished.owner if deployment.unfinished else None
     done = None
     if plan is not None:
         done = sum(1 for s in plan.steps.values() if s.status.value == "done")
@@ -267,9 +280,12 @@ def status(project: Project) -> Status:
         revision=deployment.revision,
         since=deployment.since,
         plan=plan.id if plan else None,
+        plan_target=plan.target if plan else None,
         details=plan.program_diff if plan else None,
         steps_done=done,
         steps=len(plan.plan["steps"]) if plan else None,
+        runner=describe_owner(owner) if owner else None,
+        is_runner_alive=is_alive(owner) if owner else None,
         last_tick=deployment.last_tick,
         error=deployment.error,
         relations={
@@ -333,7 +349,7 @@ def _entry(
         message=file.message,
         created=file.created,
         path=file.path,
-        docstring=file.docstring,
+        docstring=inspect.cleandoc(file.docstring),
         children=graph.children(name),
         is_head=name in graph.heads,
         is_depended_on=name not in graph.independent_heads,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlmig.planning.steps import (
     Action,
@@ -19,6 +20,7 @@ from sqlmig.planning.steps import (
     Plan,
     RenameTable,
     Restore,
+    RestoreTable,
     Resume,
     RunFunction,
     StartSource,
@@ -29,6 +31,11 @@ from sqlmig.planning.steps import (
 )
 from sqlmig.program.diff import ProgramDiff
 
+_WIDTH = 79
+_ACTION_WIDTH = 40
+"""The longest action that has its reason beside it; below a longer one it begins a new line."""
+_KEEP = "\u00a0"
+"""A space at which no line ends."""
 _SIGNS = {"added": "+", "removed": "-", "modified": "~", "affected": "~"}
 
 
@@ -51,7 +58,7 @@ def describe_action(action: Action) -> str:  # noqa: RET503
             return f"empty table `{relation}`"
         case Attach(relation):
             return f"attach `{relation}`"
-        case Restore(relation, _, version):
+        case RestoreTable(relation, _, version) | Restore(relation, _, version):
             return f"restore `{relation}` to version {version}"
         case Execute(_, _, _, sql):
             line = " ".join(sql.split())
@@ -91,13 +98,9 @@ def to_text(plan: Plan) -> str:
     if plan.is_noop:
         return "\n".join([lines[0], "", "nothing to do"]) + "\n"
     lines += ["", "changes:"]
-    lines += [f"  {line}" for line in describe_diff(plan.diff)] or ["  none in the program"]
-    lines += ["", "steps:"]
-    width = max(len(describe_action(step.action)) for step in plan.steps)
-    for step in plan.steps:
-        tail = _tail(step)
-        text = f"  {step.number:>3}  {describe_action(step.action):<{min(width, 60)}}"
-        lines.append(f"{text}  {tail}".rstrip())
+    changes = describe_diff(plan.diff) or ("none in the program",)
+    lines += [part for line in changes for part in _wrapped(line, "  ", "      ")]
+    lines += ["", "steps:", *_step_lines(plan.steps)]
     if plan.destructive:
         lines += [
             "",
@@ -116,6 +119,38 @@ def to_text(plan: Plan) -> str:
     total = _total(plan.steps)
     lines += ["", f"reads {total}; no input is read between stop and resume"]
     return "\n".join(lines) + "\n"
+
+
+def _step_lines(steps: Sequence[Step]) -> Iterator[str]:
+    """Number and action to the left, why and what is read to the right; 79 characters wide."""
+    actions = [describe_action(step.action) for step in steps]
+    width = max((len(action) for action in actions if len(action) <= _ACTION_WIDTH), default=0)
+    for step, action in zip(steps, actions, strict=True):
+        margin = " " * (7 + width + 2)
+        parts = [step.cause] if step.cause else []
+        reads = [_volume(v).replace(" ", _KEEP) for v in step.reads if v.rows is not None]
+        if reads:
+            parts.append(f"reads{_KEEP}" + ", ".join(reads))
+        tail = [
+            line.replace(_KEEP, " ") for part in parts for line in _wrapped(part, margin, margin)
+        ]
+        head = f"  {step.number:>3}  {action}"
+        if tail and len(head) <= len(margin) - 2:
+            yield head.ljust(len(margin)) + tail.pop(0).lstrip()
+        else:
+            yield head
+        yield from tail
+
+
+def _wrapped(text: str, first: str, other: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=other,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def to_markdown(plan: Plan) -> str:
@@ -164,14 +199,6 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} TiB"
-
-
-def _tail(step: Step) -> str:
-    parts = [step.cause] if step.cause else []
-    reads = [v for v in step.reads if v.rows is not None]
-    if reads:
-        parts.append("reads " + ", ".join(_volume(v) for v in reads))
-    return "; ".join(parts)
 
 
 def _volume(volume: Volume) -> str:
