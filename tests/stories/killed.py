@@ -1,0 +1,31 @@
+"""A program that a test runs and that kills itself: `killed.py ROOT STEP PHASE`.
+
+It upgrades the project in ROOT to its head and sends itself SIGKILL at step STEP: in PHASE `started`
+when the STARTED record is written, in `effected` when the effect is made and not yet recorded.
+With STEP 0 it lives.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from sqlmig import commands
+from sqlmig.execution import events
+
+
+def main() -> None:
+    """Upgrade, and die on the way."""
+    root, step, phase = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    kinds = {"started": events.StepStarted, "effected": events.StepEffected}
+
+    def observer(event: events.Event) -> None:
+        if isinstance(event, kinds[phase]) and event.step.number == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    commands.upgrade(commands.open_project(root), "head", yes=True, observer=observer)
+
+
+if __name__ == "__main__":
+    main()

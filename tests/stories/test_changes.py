@@ -1,0 +1,101 @@
+"""Every change of the fixture, on real Spark and Delta: the diff, what the bootstrap leaves, and the rows after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sqlmig import commands
+from tests.stories.school import as_bag, make_project, rows, write_pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Json = Mapping[str, Any]
+CHANGES: list[Json] = json.loads(
+    (Path(__file__).parents[1] / "fixtures" / "changes.json").read_text(encoding="utf-8")
+)
+RUNNABLE = [
+    change
+    for change in CHANGES
+    if not any(v.get("streaming") for r in change["revisions"] for v in r["program"]["views"])
+]
+
+
+def sql_of(program: Json) -> str:
+    """The neutral form as a pipeline's SQL; views are materialized."""
+    statements = []
+    for table in program["tables"]:
+        columns = [f"{name} {kind}" for name, kind in table["cols"]]
+        if table.get("pk"):
+            columns.append(f"PRIMARY KEY ({', '.join(table['pk'])})")
+        statements.append(f"CREATE TABLE {table['name']} ({', '.join(columns)});")
+    for view in program["views"]:
+        statements.append(f"CREATE MATERIALIZED VIEW {view['name']} AS {view['sql']};")
+    return "\n".join(statements) + "\n"
+
+
+def insert_of(table: str, row: Json) -> str:
+    """One row as an INSERT."""
+    values = ", ".join(_literal(value) for value in row.values())
+    return f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values})"
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value)
+
+
+def inserts_of(load: list[Json]) -> list[str]:
+    """The rows of a load, those in a row for one table in one statement."""
+    found: list[tuple[str, tuple[str, ...], list[str]]] = []
+    for entry in load:
+        key = (entry["table"], tuple(entry["row"]))
+        values = f"({', '.join(_literal(v) for v in entry['row'].values())})"
+        if found and (found[-1][0], found[-1][1]) == key:
+            found[-1][2].append(values)
+        else:
+            found.append((*key, [values]))
+    return [
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join(values)}"
+        for table, columns, values in found
+    ]
+
+
+@pytest.mark.parametrize("change", RUNNABLE, ids=lambda change: change["id"])
+def test_a_change_gives_the_expected_diff_and_rows(
+    change: Json, tmp_path: Path, spark: SparkSession
+) -> None:
+    project = make_project(tmp_path, {"all.sql": ""}, name="case")
+    expected = change["expect"]
+    for number, step in enumerate(change["revisions"]):
+        # given
+        write_pipeline(tmp_path, {"all.sql": sql_of(step["program"])})
+
+        # when
+        new = commands.revision(project, f"revision {number}", rev_id=f"r{number}")
+        if new.file is not None:
+            commands.upgrade(project, "head")
+
+        # then
+        key = str(number)
+        if key in expected.get("diff", {}):
+            assert new.diff.to_json()["program_diff"] == expected["diff"][key]
+        _assert_contents(project, expected.get("after_bootstrap", {}).get(key, {}))
+        for insert in inserts_of(step["load"]):
+            commands.execute(project, insert)
+        if step["load"]:
+            commands.run(project)
+        _assert_contents(project, expected.get("contents", {}).get(key, {}))
+
+
+def _assert_contents(project: commands.Project, contents: Json) -> None:
+    for relation, wanted in contents.items():
+        assert as_bag(rows(project, f"SELECT * FROM {relation}")) == as_bag(wanted), relation
