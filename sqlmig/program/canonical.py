@@ -20,7 +20,7 @@ rule below drops. Each rule says why two queries that it makes equal give equal 
   without an alias is numbered as if it had its own name as one. Names of inputs are bound
   variables: they can be renamed freely when every use is known, none is captured, and none can
       become data (Spark's names for unnamed columns leave
-  them out). Where that isn't certain, all of them stay as they are (`aliases_are_safe`).
+  them out). Where that isn't certain, all of them stay as they are (`Lineage.aliases_are_safe`).
 - `star`: nothing is dropped; the columns that each `*` stands for are added, or where they aren't
   known, the fingerprint of the relation that gives them.
 """
@@ -33,7 +33,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from sqlmig.program.lexer import QUOTED, WORD, Token
-from sqlmig.program.lineage import Columns, Schemas, aliases_are_safe, input_columns, visible_inputs
+from sqlmig.program.lineage import Columns, Lineage, visible_inputs
 from sqlmig.program.model import Program, Relation, Sink, Source, Table, View
 from sqlmig.program.query import Query
 from sqlmig.program.vocabulary import FUNCTIONS, KEYWORDS
@@ -66,26 +66,23 @@ def names_become_data(queries: Iterable[Query]) -> bool:
     )
 
 
-def canonical_text(
-    query: Query, schemas: Schemas, upstream: Mapping[str, str], reads: Iterable[str]
-) -> str:
+def canonical_text(lineage: Lineage, upstream: Mapping[str, str], reads: Iterable[str]) -> str:
     """The canonical text of a query.
 
     Args:
-        query: the query.
-        schemas: columns of the relations that it reads.
+        lineage: the query, and the columns of what it reads.
         upstream: canonical text of the views that it reads.
-        reads: the names of those relations.
+        reads: the names of all relations that it reads.
     """
-    text = _tokens_text(query, False, aliases_are_safe(query, schemas))
-    stars = list(_star_texts(query, schemas, upstream, sorted(reads)))
+    text = _tokens_text(lineage.query, False, lineage.aliases_are_safe)
+    stars = list(_star_texts(lineage, upstream, sorted(reads)))
     return "\n".join((text, *stars)) if stars else text
 
 
-def spelled_text(query: Query, schemas: Schemas) -> str:
-    """The canonical text without its stars, and with the letter case of every name that may become
+def spelled_text(lineage: Lineage) -> str:
+    """The canonical text without its stars, and with the letter case of names that may become
     data."""
-    return _tokens_text(query, True, aliases_are_safe(query, schemas))
+    return _tokens_text(lineage.query, True, lineage.aliases_are_safe)
 
 
 def plain_text(query: Query) -> str:
@@ -163,13 +160,12 @@ def _word(query: Query, index: int, token: Token) -> str:
     return lower if is_call and lower in FUNCTIONS else token.text
 
 
-def _star_texts(
-    query: Query, schemas: Schemas, upstream: Mapping[str, str], reads: list[str]
-) -> Iterator[str]:
+def _star_texts(lineage: Lineage, upstream: Mapping[str, str], reads: list[str]) -> Iterator[str]:
+    query = lineage.query
     if not query.is_read:
         if any(token.text == "*" for token in query.tokens):
             for name in reads:
-                known = _columns_text(schemas.get(name))
+                known = _columns_text(lineage.columns_of_relation(name))
                 yield f"* {name} {known or _hash(upstream.get(name, ''))}"
         return
     for star in query.stars:
@@ -178,7 +174,7 @@ def _star_texts(
         )
         parts = []
         for i in inputs:
-            text = _columns_text(input_columns(query, i, schemas))
+            text = _columns_text(lineage.input_columns(i))
             relation = query.inputs[i].relation
             if text is None and relation is not None:
                 text = _hash(upstream.get(relation, ""))

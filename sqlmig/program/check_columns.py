@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from sqlmig.errors import Location
 from sqlmig.program.declared import Mistakes, Place
 from sqlmig.program.forms import Named, TableForm, ViewForm
-from sqlmig.program.lineage import Schemas, input_columns
+from sqlmig.program.lineage import Lineage
 from sqlmig.program.query import Query, Reference
 from sqlmig.program.vocabulary import KEYWORDS
 
@@ -56,23 +55,21 @@ def check_view_columns(form: ViewForm, count: int | None, place: Place, mistakes
         )
 
 
-def check_columns(
-    form: ViewForm, place: Place, query: Query, schemas: Schemas, mistakes: Mistakes
-) -> None:
+def check_columns(form: ViewForm, place: Place, lineage: Lineage, mistakes: Mistakes) -> None:
     """Notes columns that no input of their block has, and unqualified ones that two inputs have.
 
     Says nothing where an input's columns aren't all known, nor about names that could be something
     else: a keyword, an alias of the SELECT list, a lambda's parameter, a hidden column of a file
-        (`_metadata`).
+    (`_metadata`).
     """
-    known = [_names(query, i, schemas) for i in range(len(query.inputs))]
+    query = lineage.query
+    known = [_names(lineage, i) for i in range(len(query.inputs))]
     for reference in query.references:
         token = query.tokens[reference.token]
         if not reference.is_plain or reference.name in KEYWORDS or reference.name.startswith("_"):
             continue
         if not query.blocks[reference.block].is_plain or not token.is_name:
             continue
-        at = place.at(form.query_at + token.start)
         if reference.input is not None:
             names = known[reference.input]
             if names is not None and reference.name not in names:
@@ -82,26 +79,22 @@ def check_columns(
                 mistakes.add(
                     f"`{form.name.text}` reads column `{reference.name}` of `{relation}`, "
                     "which has no such column",
-                    at,
+                    place.at(form.query_at + token.start),
                     _hint(reference.name, names),
                 )
             continue
-        _check_unqualified(
-            form, query, reference, known, at_text=token.name, at=at, mistakes=mistakes
-        )
+        _check_unqualified(form, place, query, reference, known, mistakes)
 
 
 def _check_unqualified(
     form: ViewForm,
+    place: Place,
     query: Query,
     reference: Reference,
     known: list[list[str] | None],
-    *,
-    at_text: str,
-    at: Location,
     mistakes: Mistakes,
 ) -> None:
-    name = reference.name
+    name, token = reference.name, query.tokens[reference.token]
     block = query.blocks[reference.block]
     outputs = block.outputs or ()
     given = {output.name for output in outputs if output.is_alias or reference.place != "select"}
@@ -118,10 +111,10 @@ def _check_unqualified(
         if None in names:
             return
         mistakes.add(
-            f"`{form.name.text}` reads column `{at_text}`, which is ambiguous: "
+            f"`{form.name.text}` reads column `{token.name}`, which is ambiguous: "
             f"{' and '.join(f'`{n}`' for n in names)} have it",
-            at,
-            f"write `{names[0]}.{at_text}` or `{names[1]}.{at_text}`",
+            place.at(form.query_at + token.start),
+            f"write `{names[0]}.{token.name}` or `{names[1]}.{token.name}`",
         )
         return
     if holders or not block.inputs:
@@ -145,12 +138,14 @@ def _check_unqualified(
     if len(owners) < 2:
         which = f"{owners[0] if owners else 'its input'} doesn't have"
     mistakes.add(
-        f"`{form.name.text}` reads column `{at_text}`, which {which}", at, _hint(name, around)
+        f"`{form.name.text}` reads column `{token.name}`, which {which}",
+        place.at(form.query_at + token.start),
+        _hint(name, around),
     )
 
 
-def _names(query: Query, index: int, schemas: Schemas) -> list[str] | None:
-    columns = input_columns(query, index, schemas)
+def _names(lineage: Lineage, index: int) -> list[str] | None:
+    columns = lineage.input_columns(index)
     if columns is None:
         return None
     names = [column.name for column in columns if column.name is not None]

@@ -4,6 +4,7 @@ text or hash."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from sqlmig.program.lexer import STRING, string_value
@@ -43,166 +44,189 @@ _SPECIAL_TIMES = frozenset(("now", "today", "tomorrow", "yesterday"))
 _TIME_TYPES = frozenset(("date", "timestamp", "timestamp_ltz", "timestamp_ntz"))
 
 
-def is_volatile(query: Query, schemas: Schemas) -> bool:
-    """True when the query may give other rows over the same input.
+class Lineage:
+    """One query over the schemas of what it reads; everything is worked out once.
 
-    Calls of Spark's nondeterministic functions, of its clock, session and files; TABLESAMPLE; `date
-    'today'`. A function that Spark doesn't bring along is taken to be deterministic, as Spark takes
-    it.
+    Args:
+        query: the query.
+        schemas: the columns of the relations that it reads.
     """
-    tokens = query.tokens
-    words = query.words
-    if "tablesample" in words:
-        return True
-    if not words & _VOLATILE_CALLS and "unix_timestamp" not in words and not words & _TIME_TYPES:
+
+    def __init__(self, query: Query, schemas: Schemas) -> None:
+        self.query = query
+        self._schemas = schemas
+        self._blocks: dict[int, Columns | None] = {}
+
+    def is_volatile(self) -> bool:
+        """True when the query may give other rows over the same input.
+
+        Calls of Spark's nondeterministic functions, of its clock, session and files; TABLESAMPLE;
+        `date 'today'`. A function that Spark doesn't bring along is taken to be deterministic, as
+        Spark takes it.
+        """
+        tokens = self.query.tokens
+        words = self.query.words
+        if "tablesample" in words:
+            return True
+        if (
+            not words & _VOLATILE_CALLS
+            and "unix_timestamp" not in words
+            and not words & _TIME_TYPES
+        ):
+            return False
+        for i, token in enumerate(tokens):
+            before = tokens[i - 1].text if i else ""
+            after = tokens[i + 1].text if i + 1 < len(tokens) else ""
+            if (
+                token.kind == STRING
+                and before.lower() in _TIME_TYPES
+                and string_value(token.text).strip().lower() in _SPECIAL_TIMES
+            ):
+                return True
+            if not token.is_name or before == ".":
+                continue
+            name = token.folded
+            if after == "(" and name in _VOLATILE_CALLS:
+                return True
+            if (
+                after == "("
+                and name == "unix_timestamp"
+                and i + 2 < len(tokens)
+                and tokens[i + 2].text == ")"
+            ):
+                return True
+            if after not in ("(", ".") and (
+                name in _VOLATILE_WORDS or (name == "user" and not self._has(name))
+            ):
+                return True
         return False
-    for i, token in enumerate(tokens):
-        before = tokens[i - 1].text if i else ""
-        after = tokens[i + 1].text if i + 1 < len(tokens) else ""
-        if (
-            token.kind == STRING
-            and before.lower() in _TIME_TYPES
-            and string_value(token.text).strip().lower() in _SPECIAL_TIMES
-        ):
-            return True
-        if not token.is_name or before == ".":
-            continue
-        name = token.folded
-        if after == "(" and name in _VOLATILE_CALLS:
-            return True
-        if (
-            after == "("
-            and name == "unix_timestamp"
-            and i + 2 < len(tokens)
-            and tokens[i + 2].text == ")"
-        ):
-            return True
-        if after not in ("(", ".") and (
-            name in _VOLATILE_WORDS or (name == "user" and not _has(query, name, schemas))
-        ):
-            return True
-    return False
 
+    def _has(self, column: str) -> bool:
+        return any(
+            any(known.name == column for known in columns)
+            for i in range(len(self.query.inputs))
+            if (columns := self.input_columns(i)) is not None
+        )
 
-def _has(query: Query, column: str, schemas: Schemas) -> bool:
-    return any(
-        any(known.name == column for known in columns)
-        for i in range(len(query.inputs))
-        if (columns := input_columns(query, i, schemas)) is not None
-    )
+    @cached_property
+    def columns(self) -> Columns | None:
+        """The columns that the query gives, in order; None when only Spark can tell."""
+        return self._block_columns(self.query.root) if self.query.is_read else None
 
+    def columns_of_relation(self, name: str) -> Columns | None:
+        """The columns of a relation; None when only Spark can tell."""
+        return self._schemas.get(name)
 
-def output_columns(query: Query, schemas: Schemas) -> Columns | None:
-    """The columns that the query gives, in order; None when only Spark can tell."""
-    return _block_columns(query, query.root, schemas) if query.is_read else None
-
-
-def input_columns(query: Query, index: int, schemas: Schemas) -> Columns | None:
-    """The columns of one input of the query; None when only Spark can tell."""
-    item = query.inputs[index]
-    if item.columns:
-        return tuple(OutputColumn(name, None) for name in item.columns)
-    if item.relation is not None:
-        return schemas.get(item.relation)
-    if item.block is not None:
-        return _block_columns(query, item.block, schemas)
-    return None
-
-
-def _block_columns(query: Query, index: int, schemas: Schemas) -> Columns | None:
-    block = query.blocks[index]
-    if block.like is not None:
-        like = _block_columns(query, block.like, schemas)
-        return None if like is None else tuple(OutputColumn(column.name, None) for column in like)
-    if block.outputs is None:
+    def input_columns(self, index: int) -> Columns | None:
+        """The columns of one input of the query; None when only Spark can tell."""
+        item = self.query.inputs[index]
+        if item.columns:
+            return tuple(OutputColumn(name, None) for name in item.columns)
+        if item.relation is not None:
+            return self._schemas.get(item.relation)
+        if item.block is not None:
+            return self._block_columns(item.block)
         return None
-    found: list[OutputColumn] = []
-    for output in block.outputs:
-        if output.star is None:
-            found.append(OutputColumn(output.name, _type(query, output, schemas)))
-            continue
-        expanded = star_columns(query, output.star, schemas)
-        if expanded is None:
+
+    def _block_columns(self, index: int) -> Columns | None:
+        if index not in self._blocks:
+            self._blocks[index] = self._columns_of(self.query.blocks[index])
+        return self._blocks[index]
+
+    def _columns_of(self, block: Block) -> Columns | None:
+        if block.like is not None:
+            like = self._block_columns(block.like)
+            return (
+                None if like is None else tuple(OutputColumn(column.name, None) for column in like)
+            )
+        if block.outputs is None:
             return None
-        found.extend(expanded)
-    return tuple(found)
-
-
-def star_columns(query: Query, index: int, schemas: Schemas) -> Columns | None:
-    """The columns that a star stands for, in order; None when only Spark can tell."""
-    star = query.stars[index]
-    block = query.blocks[star.block]
-    if star.input is not None:
-        columns = input_columns(query, star.input, schemas)
-    elif block.is_plain and _is_bare(query, block, index):
-        columns = _joined(query, block, schemas)
-    else:
-        columns = None
-    if columns is None or not star.without:
-        return columns
-    return tuple(column for column in columns if column.name not in star.without)
-
-
-def _is_bare(query: Query, block: Block, star: int) -> bool:
-    """True for a `*` that is an item of the SELECT list, and not the `*` of a struct `s.*`."""
-    if block.outputs is None or not any(output.star == star for output in block.outputs):
-        return False
-    return query.stars[star].is_bare
-
-
-def _joined(query: Query, block: Block, schemas: Schemas) -> Columns | None:
-    joined: list[OutputColumn] = []
-    for i in block.inputs:
-        item = query.inputs[i]
-        columns = input_columns(query, i, schemas)
-        if item.is_hidden:
-            continue
-        if columns is None:
-            return None
-        if item.using:
-            shared = {
-                column.name: column for column in reversed(joined) if column.name in item.using
-            }
-            if set(shared) != set(item.using):
+        found: list[OutputColumn] = []
+        for output in block.outputs:
+            if output.star is None:
+                found.append(OutputColumn(output.name, self._type(output)))
+                continue
+            expanded = self._star_columns(output.star)
+            if expanded is None:
                 return None
-            rest = [column for column in (*joined, *columns) if column.name not in item.using]
-            joined = [*(shared[name] for name in item.using), *rest]
+            found.extend(expanded)
+        return tuple(found)
+
+    def _star_columns(self, index: int) -> Columns | None:
+        """The columns that a star stands for, in order; None when only Spark can tell."""
+        star = self.query.stars[index]
+        block = self.query.blocks[star.block]
+        if star.input is not None:
+            columns = self.input_columns(star.input)
+        elif block.is_plain and self._is_bare(block, index):
+            columns = self._joined(block)
         else:
-            joined.extend(columns)
-    return tuple(joined)
+            columns = None
+        if columns is None or not star.without:
+            return columns
+        return tuple(column for column in columns if column.name not in star.without)
 
+    def _is_bare(self, block: Block, star: int) -> bool:
+        """True for a `*` that is an item of the SELECT list, and not the `*` of a struct `s.*`."""
+        if block.outputs is None or not any(output.star == star for output in block.outputs):
+            return False
+        return self.query.stars[star].is_bare
 
-def _type(query: Query, output: Output, schemas: Schemas) -> str | None:
-    if output.reference is None:
-        return None
-    reference = query.references[output.reference]
-    block = query.blocks[reference.block]
-    inputs = (reference.input,) if reference.input is not None else block.inputs
-    types = []
-    for i in inputs:
-        columns = input_columns(query, i, schemas)
-        if columns is None:
+    def _joined(self, block: Block) -> Columns | None:
+        joined: list[OutputColumn] = []
+        for i in block.inputs:
+            item = self.query.inputs[i]
+            columns = self.input_columns(i)
+            if item.is_hidden:
+                continue
+            if columns is None:
+                return None
+            if item.using:
+                shared = {
+                    column.name: column for column in reversed(joined) if column.name in item.using
+                }
+                if set(shared) != set(item.using):
+                    return None
+                rest = [column for column in (*joined, *columns) if column.name not in item.using]
+                joined = [*(shared[name] for name in item.using), *rest]
+            else:
+                joined.extend(columns)
+        return tuple(joined)
+
+    def _type(self, output: Output) -> str | None:
+        if output.reference is None:
             return None
-        types += [column.type for column in columns if column.name == reference.name]
-    return types[0] if len(types) == 1 else None
+        reference = self.query.references[output.reference]
+        block = self.query.blocks[reference.block]
+        inputs = (reference.input,) if reference.input is not None else block.inputs
+        types = []
+        for i in inputs:
+            columns = self.input_columns(i)
+            if columns is None:
+                return None
+            types += [column.type for column in columns if column.name == reference.name]
+        return types[0] if len(types) == 1 else None
 
+    @cached_property
+    def aliases_are_safe(self) -> bool:
+        """True when renaming the inputs of the query can't change what it means.
 
-def aliases_are_safe(query: Query, schemas: Schemas) -> bool:
-    """True when renaming the inputs of the query can't change what it means.
-
-    `x.a` is column `a` of input `x`, or else field `a` of a column `x`. So every input's columns
-    have to be known, and none of those that may be a struct may be called as an input is.
-    """
-    if not query.is_read or not query.names_are_clear:
-        return False
-    names = {item.name for item in query.inputs}
-    for i in range(len(query.inputs)):
-        columns = input_columns(query, i, schemas)
-        if columns is None:
+        `x.a` is column `a` of input `x`, or else field `a` of a column `x`. So every input's
+        columns have to be known, and none of those that may be a struct may be called as an input
+        is.
+        """
+        if not self.query.is_read or not self.query.names_are_clear:
             return False
-        if any(name in names and (type_ is None or _has_fields(type_)) for name, type_ in columns):
-            return False
-    return True
+        names = {item.name for item in self.query.inputs}
+        for i in range(len(self.query.inputs)):
+            columns = self.input_columns(i)
+            if columns is None:
+                return False
+            if any(
+                name in names and (type_ is None or _has_fields(type_)) for name, type_ in columns
+            ):
+                return False
+        return True
 
 
 def _has_fields(type_: str) -> bool:

@@ -13,7 +13,7 @@ from sqlmig.program.check_columns import check_columns, check_table, check_view_
 from sqlmig.program.check_names import Reads, check_connectors, find_reads, order_views
 from sqlmig.program.declared import Declared, Mistakes, Place, declare
 from sqlmig.program.forms import TableForm
-from sqlmig.program.lineage import Columns, OutputColumn, is_volatile, output_columns
+from sqlmig.program.lineage import Columns, Lineage, OutputColumn
 from sqlmig.program.model import Column, Program, Relation, Sink, Source, Table, View
 
 
@@ -73,10 +73,11 @@ def _relations(
     for name in order:
         view, place = declared.views[name]
         query = declared.queries[name]
-        columns = output_columns(query, schemas)
+        lineage = Lineage(query, schemas)
+        columns = lineage.columns
         check_view_columns(view, None if columns is None else len(columns), place, mistakes)
         if query.is_read:
-            check_columns(view, place, query, schemas, mistakes)
+            check_columns(view, place, lineage, mistakes)
         if view.columns:
             types = columns if columns and len(columns) == len(view.columns) else None
             columns = tuple(
@@ -84,7 +85,7 @@ def _relations(
                 for i, column in enumerate(view.columns)
             )
         schemas[name] = columns
-        canonical = canonical_text(query, schemas, upstream, reads[name])
+        canonical = canonical_text(lineage, upstream, reads[name])
         tables = [f"{read} ({spelled[read]})" for read in sorted(reads[name]) if read in spelled]
         list_ = ", ".join(column.text for column in view.columns)
         upstream[name] = canonical
@@ -94,11 +95,11 @@ def _relations(
             query=view.query,
             reads=reads[name],
             canonical=canonical,
-            volatile=is_volatile(query, schemas),
+            volatile=lineage.is_volatile(),
             columns=tuple(column.text for column in view.columns),
             comment=view.comment,
             output=_known_names(columns),
-            spelled="\n".join((spelled_text(query, schemas), f"({list_})", *tables)),
+            spelled="\n".join((spelled_text(lineage), f"({list_})", *tables)),
             location=place.at(view.at),
             query_location=place.at(view.query_at),
         )
