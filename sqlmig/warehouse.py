@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Mark, Written
 from sqlmig.ledger.records import RelationState
-from sqlmig.planning.planner import Observed
+from sqlmig.planning.request import Observed
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -11,7 +11,7 @@ from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
 from sqlmig.ledger.fold import materialization_key
 from sqlmig.ledger.records import ConnectorState, Cut, RelationState
-from sqlmig.planning.planner import find_undo, observe
+from sqlmig.planning.request import observe
 from sqlmig.planning.steps import (
     AlterTable,
     Attach,
@@ -26,6 +26,7 @@ from sqlmig.planning.steps import (
     Plan,
     RenameTable,
     Restore,
+    RestoreTable,
     Resume,
     RunFunction,
     StartSource,
@@ -33,12 +34,11 @@ from sqlmig.planning.steps import (
     Stop,
     assert_never,
 )
+from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint
 from sqlmig.program.model import Program, RelationKind, Table, View
 
 HookLoader = Callable[[Plan, RunFunction], Callable[[Any], object]]
-_UNDO_DEPTH = 8
-"""How many alterations of a table in a row can be undone without moving rows."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,8 @@ class Effects:
                 return self._empty(step, self._table(relation, stage))
             case Attach(relation, folder):
                 return self._attach(relation, folder)
+            case RestoreTable():
+                return self._restore_table(step, step.action)
             case Restore():
                 return self._restore(step, step.action, is_repeated)
             case Execute(_, _, _, sql, stage):
@@ -166,18 +168,16 @@ class Effects:
         mark = fingerprint(table)
         written = self._engine.alter_table(table, was.folder, renamed, self._mark(step, mark, {}))
         state = _fresh(was.folder, RelationKind.TABLE, written, mark, {})
-        return _relation(table.name, replace(state, altered_from=_capped(was)), written.written)
+        return _relation(table.name, altered(state, was), written.written)
 
     def _empty(self, step: Step, table: Table) -> Outcome:
         was = self._cut.relations[table.name]
         mark = fingerprint(table)
         written = self._engine.empty_table(table, was.folder, self._mark(step, mark, {}))
         state = _fresh(was.folder, RelationKind.TABLE, written, mark, {})
-        return _relation(table.name, replace(state, altered_from=_capped(was), is_emptied=True), 0)
+        return _relation(table.name, replace(altered(state, was), is_emptied=True), 0)
 
     def _attach(self, relation: str, folder: str) -> Outcome:
-        if relation in self._cut.relations:
-            return Outcome()
         state = self._cut.detached[folder]
         written = self._written(folder, state)
         if written.version != state.version:
@@ -188,8 +188,6 @@ class Effects:
         return _relation(relation, state, 0)
 
     def _restore(self, step: Step, action: Restore, is_repeated: bool) -> Outcome:
-        if action.relation in self._target.tables:
-            return self._restore_table(step, action)
         view = self._view(action.relation)
         mark = materialization_fingerprint(self._target, view.name)
         inputs = self._input_contents(view)
@@ -202,18 +200,25 @@ class Effects:
         written = self._back_to(action, self._mark(step, mark, inputs))
         return _relation(view.name, replace(known, version=written.version), 0)
 
-    def _restore_table(self, step: Step, action: Restore) -> Outcome:
-        table = self._target.tables[action.relation]
+    def _restore_table(self, step: Step, action: RestoreTable) -> Outcome:
+        table = self._table(action.relation, action.stage)
         was = self._cut.relations[action.relation]
-        undo = find_undo(was, fingerprint(table))
-        if undo is None or undo.content != action.content:
-            outcome = self._alter(step, table, ())
-            return replace(outcome, note="altered: its rows have moved")
-        written = self._back_to(action, self._mark(step, fingerprint(table), {}))
-        state = replace(undo, version=written.version, altered_from=_capped(was))
-        return _relation(table.name, state, 0)
+        mark = fingerprint(table)
+        way = find_way_back(was, action.content, mark)
+        if way is not None and way.loses_rows and was.rows != 0 and step.destructive is None:
+            way = None
+        if way is not None:
+            written = self._back_to(action, self._mark(step, mark, {}))
+            return _relation(table.name, replace(way.state, version=written.version), 0)
+        if not action.can_alter:
+            raise EngineError(
+                f"rows of `{table.name}` have moved since the plan was made",
+                hint="run the command again: it makes a new plan",
+            )
+        outcome = self._alter(step, table, action.renamed)
+        return replace(outcome, note="altered: its rows have moved")
 
-    def _back_to(self, action: Restore, mark: Mark) -> Written:
+    def _back_to(self, action: Restore | RestoreTable, mark: Mark) -> Written:
         written = self._warehouse.restore(action.folder, action.version, mark)
         if written is None:
             written = self._engine.restore(action.folder, action.version, mark)
@@ -246,14 +251,7 @@ class Effects:
         was = self._cut.relations[name]
         if written.version == was.version:
             return Outcome(rows=0)
-        state = replace(
-            was,
-            version=written.version,
-            content=f"{was.folder}@{written.version}",
-            rows=written.rows,
-            bytes=written.bytes,
-            altered_from=was.altered_from if was.is_emptied else None,
-        )
+        state = was.with_rows(written.version, written.rows, written.bytes)
         return _relation(name, state, written.written)
 
     def _bootstrap(self, step: Step, name: str, folder: str, is_repeated: bool) -> Outcome:
@@ -309,14 +307,6 @@ def observed_cut(warehouse: Warehouse, cut: Cut) -> Cut:
         cut,
         relations={n: observe(s, observed[s.folder]) for n, s in cut.relations.items()},
     )
-
-
-def _capped(state: RelationState, depth: int = _UNDO_DEPTH) -> RelationState:
-    if state.altered_from is None:
-        return state
-    if depth == 0:
-        return replace(state, altered_from=None)
-    return replace(state, altered_from=_capped(state.altered_from, depth - 1))
 
 
 def _fresh(

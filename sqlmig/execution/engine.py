@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sqlmig.ledger.records import ConnectorState, RelationState
-from sqlmig.planning.planner import Observed
+from sqlmig.planning.request import Observed
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Source, Table, View
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlmig.errors import (
+    BlockedError,
     DeployedMovedError,
     LedgerError,
     SqlmigError,
@@ -16,7 +17,7 @@ from sqlmig.errors import (
 from sqlmig.execution import events
 from sqlmig.execution.effects import Effects, HookLoader
 from sqlmig.execution.engine import Engine, Mark, Warehouse
-from sqlmig.execution.journal import Journal, describe_owner, is_alive, with_token
+from sqlmig.execution.journal import Journal, at_work, describe_owner, is_alive, with_token
 from sqlmig.ledger.fold import Deployment, PlanInProgress
 from sqlmig.ledger.records import Cut, Kind, RelationState, Status
 from sqlmig.planning.steps import Checkpoint, Plan, Step
@@ -64,12 +65,16 @@ class Executor:
             The state after the APPLIED record.
 
         Raises:
+            BlockedError: the plan has blockers.
             DeployedMovedError: what is deployed is not what the plan was made against.
             UnfinishedPlanError: another plan or tick is under way.
             StepFailed: a step failed; the pipeline was taken back.
         """
+        if plan.blockers:
+            raise BlockedError(plan.blockers[0].message, location=plan.blockers[0].location)
         journal = self._journal
         journal.owner = with_token(journal.owner)
+        stages = self._stages(plan)
 
         def check(deployment: Deployment) -> None:
             check_idle(deployment)
@@ -86,30 +91,33 @@ class Executor:
                     hint="`sqlmig status` shows what waits",
                 )
 
-        journal.append(
-            Kind.PLAN,
-            Status.STARTED,
-            check=check,
-            plan=plan.id,
-            revision=plan.target,
-            program=dict(plan.stages[-1]),
-            program_diff=plan.diff.to_json(),
-            details={"plan": plan.to_dict(), "owner": journal.owner.to_dict()},
-        )
-        return self._go_on(plan, is_resumed=False)
+        with at_work(journal.owner):
+            journal.append(
+                Kind.PLAN,
+                Status.STARTED,
+                check=check,
+                plan=plan.id,
+                revision=plan.target,
+                program=dict(plan.stages[-1]),
+                program_diff=plan.diff.to_json(),
+                details={"plan": plan.to_dict(), "owner": journal.owner.to_dict()},
+            )
+            return self._go_on(plan, stages, is_resumed=False)
 
     def resume(self) -> Deployment:
         """Take over the unfinished plan and finish it: forwards, or back if it was going back."""
         plan = self._take_over(Status.RESUMED)
-        unfinished = self._unfinished()
-        if unfinished.is_rolling_back:
-            return self._roll_back(plan, unfinished.error)
-        return self._go_on(plan, is_resumed=True)
+        with at_work(self._journal.owner):
+            unfinished = self._unfinished()
+            if unfinished.is_rolling_back:
+                return self._roll_back(plan, unfinished.error)
+            return self._go_on(plan, self._stages(plan), is_resumed=True)
 
     def roll_back(self) -> Deployment:
         """Take over the unfinished plan and take it back: contents are those of its checkpoint."""
         plan = self._take_over(Status.ROLLING_BACK)
-        return self._roll_back(plan, None)
+        with at_work(self._journal.owner):
+            return self._roll_back(plan, self._unfinished().error)
 
     def _take_over(self, status: Status) -> Plan:
         journal = self._journal
@@ -150,9 +158,11 @@ class Executor:
             raise UnfinishedPlanError("the plan was ended by another process meanwhile")
         return unfinished
 
-    def _go_on(self, plan: Plan, *, is_resumed: bool) -> Deployment:
+    def _stages(self, plan: Plan) -> tuple[Program, ...]:
+        return tuple(self._parse(stage) for stage in plan.stages)
+
+    def _go_on(self, plan: Plan, stages: Sequence[Program], *, is_resumed: bool) -> Deployment:
         self._observer(events.PlanStarted(plan, is_resumed))
-        stages = tuple(self._parse(stage) for stage in plan.stages)
         effects = Effects(
             self._engine, self._warehouse, plan, stages, self._journal, self._load_hook
         )
@@ -231,19 +241,11 @@ class Executor:
         )
         try:
             self._roll_back(plan, what)
-        except SqlmigError as second:
-            journal.append(
-                Kind.PLAN,
-                Status.FAILED,
-                check=journal.check_owner,
-                plan=plan.id,
-                revision=plan.target,
-                error=f"{what}; taking back failed: {second.message}",
-            )
+        except StepFailed as second:
             raise StepFailed(
-                f"{what}; and taking it back failed: {second.message}",
+                f"{what}; and {second.message}",
                 location=getattr(error, "location", None),
-                hint="`sqlmig repair --rollback` tries again",
+                hint=second.hint,
             ) from error
         hint = getattr(error, "hint", None)
         raise StepFailed(
@@ -258,7 +260,22 @@ class Executor:
         unfinished = self._unfinished()
         cut = unfinished.checkpoint
         if cut is not None:
-            cut = self._restore_cut(plan, cut, unfinished.run)
+            try:
+                cut = self._restore_cut(plan, cut, unfinished.run)
+            except (LedgerError, UnfinishedPlanError):
+                raise
+            except Exception as second:
+                failed = second.message if isinstance(second, SqlmigError) else _first_line(second)
+                message = f"taking it back failed: {failed}"
+                journal.append(
+                    Kind.PLAN,
+                    Status.FAILED,
+                    check=journal.check_owner,
+                    plan=plan.id,
+                    revision=plan.target,
+                    error=f"{error}; {message}" if error else message,
+                )
+                raise StepFailed(message, hint="`sqlmig repair --rollback` tries again") from second
         journal.append(
             Kind.PLAN,
             Status.ROLLED_BACK,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -178,10 +179,29 @@ def process_start(pid: int | None = None) -> str:
         return ""
 
 
+_at_work: set[str] = set()
+"""Tokens of the runs of this process that have not ended."""
+
+
+@contextmanager
+def at_work(owner: Owner) -> Iterator[None]:
+    """While this lasts, `owner` counts as alive in this process.
+
+    A run that was broken off must not count as alive because its process goes on with other work.
+    """
+    _at_work.add(owner.token)
+    try:
+        yield
+    finally:
+        _at_work.discard(owner.token)
+
+
 def is_alive(owner: Owner) -> bool | None:
-    """Whether the owner's process still runs; None when it is on another machine."""
+    """Whether the owner's run still goes on; None when it is on another machine."""
     if owner.host != socket.gethostname():
         return None
+    if (owner.pid, owner.started) == (os.getpid(), process_start()):
+        return owner.token in _at_work
     try:
         os.kill(owner.pid, 0)
     except ProcessLookupError:

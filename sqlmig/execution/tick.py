@@ -8,12 +8,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlmig.errors import EngineError, SqlmigError
+from sqlmig.errors import DeployedMovedError, EngineError, SqlmigError
 from sqlmig.execution import events
 from sqlmig.execution.effects import observed_cut
-from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
+from sqlmig.execution.engine import Engine, Mark, Warehouse
 from sqlmig.execution.executor import check_idle
-from sqlmig.execution.journal import Journal, with_token
+from sqlmig.execution.journal import Journal, at_work, with_token
 from sqlmig.ledger.fold import Deployment
 from sqlmig.ledger.records import Cut, Kind, RelationState, Status
 from sqlmig.program.canonical import materialization_fingerprint
@@ -66,17 +66,22 @@ class Ticker:
 
         Raises:
             UnfinishedPlanError: a plan or another tick is under way.
+            DeployedMovedError: another program is deployed by now.
         """
         journal = self._journal
         journal.owner = with_token(journal.owner)
         began = journal.append(
             Kind.TICK,
             Status.STARTED,
-            check=check_idle,
+            check=self._check_deployed,
             revision=journal.deployment.revision,
             details={"owner": journal.owner.to_dict()},
         )
-        run = f"tick-{began.seq}"
+        with at_work(journal.owner):
+            return self._tick(f"tick-{began.seq}", with_sources=with_sources)
+
+    def _tick(self, run: str, *, with_sources: bool) -> TickResult:
+        journal = self._journal
         try:
             before = journal.deployment.cut
             cut = observed_cut(self._warehouse, before)
@@ -85,7 +90,12 @@ class Ticker:
             cut = self._refresh(cut, run)
         except BaseException as error:
             with _suppressed_conflict():
-                journal.append(Kind.TICK, Status.FAILED, error=str(error) or type(error).__name__)
+                journal.append(
+                    Kind.TICK,
+                    Status.FAILED,
+                    check=self._check_ticking,
+                    error=str(error) or type(error).__name__,
+                )
             raise
         journal.append(
             Kind.TICK,
@@ -100,6 +110,14 @@ class Ticker:
             },
         )
         return TickResult(self._ingested, self._refreshed, self._failures)
+
+    def _check_deployed(self, deployment: Deployment) -> None:
+        check_idle(deployment)
+        if dict(deployment.program) != dict(self._program.files):
+            raise DeployedMovedError(
+                f"revision {deployment.revision or 'base'} was deployed since this process began",
+                hint="run the command again: it ticks what is deployed now",
+            )
 
     def _check_ticking(self, deployment: Deployment) -> None:
         ticking = deployment.ticking
@@ -138,7 +156,8 @@ class Ticker:
                 self._observer(
                     events.Ingestion(name, result.rows, result.rejected, time.monotonic() - began)
                 )
-            cut = cut.with_relation(source.table, _moved(table, result.table))
+            now = result.table
+            cut = cut.with_relation(source.table, table.with_rows(now.version, now.rows, now.bytes))
         return cut
 
     def _refresh(self, cut: Cut, run: str) -> Cut:
@@ -195,10 +214,10 @@ def stale_order(program: Program) -> Iterator[View]:
 def is_stale(view: View, state: RelationState, inputs: Mapping[str, str]) -> bool:
     """Whether the contents may differ from the query over `inputs` (input -> content id).
 
-    Equal content ids mean equal inputs, and the same query over equal inputs gives the same rows
-    unless it is volatile; so a view that is neither is current.
+    Contents without a fingerprint are not sqlmig's. Else equal content ids mean equal inputs, and
+    the same query over equal inputs gives the same rows, unless it is volatile.
     """
-    return view.volatile or dict(state.inputs) != dict(inputs)
+    return view.volatile or not state.fingerprint or dict(state.inputs) != dict(inputs)
 
 
 def has_stale(program: Program, cut: Cut) -> bool:
@@ -213,19 +232,6 @@ def has_stale(program: Program, cut: Cut) -> bool:
         ):
             moved.add(view.name)
     return bool(moved)
-
-
-def _moved(state: RelationState, written: Written) -> RelationState:
-    if written.version == state.version:
-        return state
-    return replace(
-        state,
-        version=written.version,
-        content=f"{state.folder}@{written.version}",
-        rows=written.rows,
-        bytes=written.bytes,
-        altered_from=state.altered_from if state.is_emptied else None,
-    )
 
 
 def _difference(before: Cut, after: Cut) -> dict[str, Any] | None:

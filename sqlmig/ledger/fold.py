@@ -188,6 +188,7 @@ class Folding:
                 self._set(
                     awaiting=None,
                     unfinished=self._begin(record),
+                    ticking=None,  # a tick that still runs somewhere is fenced off
                     state=State.BOOTSTRAPPING,
                     error=None,
                 )
@@ -200,7 +201,7 @@ class Folding:
                     is_rolling_back=now.unfinished.is_rolling_back
                     or record.status is Status.ROLLING_BACK,
                     last_sign=record.at,
-                    error=record.error if failed else now.unfinished.error,
+                    error=record.error or now.unfinished.error,
                 )
                 self._set(unfinished=plan, state=State.FAILED if failed else State.BOOTSTRAPPING)
                 if failed:
@@ -209,13 +210,14 @@ class Folding:
                 # contents that the attempt published stay in Delta's history, but are not offered
                 # again: the files of an attempt that was taken back are no promise of anything.
                 base = now.unfinished.checkpoint or now.cut
-                changed = Cut.from_dict(record.cut) if record.cut else base
+                changed = base if record.cut is None else Cut.from_dict(record.cut)
                 self._set(
                     unfinished=None,
                     cut=changed,
                     state=self._rest_state(),
                     error=record.error or now.unfinished.error,
                 )
+                self._remember()
             case Status.APPLIED if now.unfinished:
                 self._applied(record, now.unfinished)
             case _:
@@ -260,6 +262,9 @@ class Folding:
                 cut=cut if is_checkpoint else merge(plan.cut, record.cut),
                 checkpoint=cut if is_checkpoint else plan.checkpoint,
             )
+            if is_checkpoint:  # what a tick that died had written is known from here on
+                self._publish(cut)
+                self._remember(cut)
         self._set(unfinished=plan)
 
     def _applied(self, record: Record, plan: PlanInProgress) -> None:
@@ -290,12 +295,12 @@ class Folding:
                 self.published.pop(key, None)
                 self.published[key] = state
 
-    def _remember(self) -> None:
-        now = self.deployment
-        revision = now.revision or "base"
-        for name, state in now.cut.relations.items():
+    def _remember(self, cut: Cut | None = None) -> None:
+        revision = self.deployment.revision or "base"
+        cut = cut or self.deployment.cut
+        for name, state in cut.relations.items():
             self.relations[(revision, name)] = state
-        for name, connector in now.cut.connectors.items():
+        for name, connector in cut.connectors.items():
             self.connectors[(revision, name)] = connector
 
     def _stamp(self, record: Record) -> None:

@@ -48,8 +48,9 @@ class RelationState:
         fingerprint: the table's or the materialization's fingerprint.
         inputs: for a materialized view: input -> content id that it was computed from.
         rows, bytes: as Delta's statistics have them.
-        altered_from: for a table: the state that the last upgrade altered to get here.
+        altered_from: for a table: the state that an alteration made this one of.
         is_emptied: that alteration emptied the table.
+        taken_back: for a table: the later state that was put back to this one.
     """
 
     folder: str
@@ -62,6 +63,30 @@ class RelationState:
     bytes: int | None = None
     altered_from: RelationState | None = None
     is_emptied: bool = False
+    taken_back: RelationState | None = None
+
+    def with_rows(self, version: int, rows: int | None, size: int | None) -> RelationState:
+        """This table after its rows moved on to `version`.
+
+        To put back what was altered would now lose rows, so that is forgotten. What was emptied
+        can still be put back: that the rows since then are lost is said in the plan.
+        """
+        if version == self.version:
+            return self
+        emptied: RelationState | None = self
+        while emptied is not None and not emptied.is_emptied:
+            emptied = emptied.altered_from
+        before = emptied.altered_from if emptied is not None else None
+        return replace(
+            self,
+            version=version,
+            content=f"{self.folder}@{version}",
+            rows=rows,
+            bytes=size,
+            altered_from=before,
+            is_emptied=before is not None,
+            taken_back=None,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; empty fields are left out."""
@@ -80,12 +105,14 @@ class RelationState:
             data["altered_from"] = self.altered_from.to_dict()
         if self.is_emptied:
             data["is_emptied"] = True
+        if self.taken_back is not None:
+            data["taken_back"] = self.taken_back.to_dict()
         return data
 
     @staticmethod
     def from_dict(data: Json) -> RelationState:
         """The inverse of `to_dict`."""
-        origin = data.get("altered_from")
+        origin, later = data.get("altered_from"), data.get("taken_back")
         return RelationState(
             folder=data["folder"],
             kind=data["kind"],
@@ -97,6 +124,7 @@ class RelationState:
             bytes=data.get("bytes"),
             altered_from=RelationState.from_dict(origin) if origin else None,
             is_emptied=data.get("is_emptied", False),
+            taken_back=RelationState.from_dict(later) if later else None,
         )
 
 
@@ -116,6 +144,11 @@ class ConnectorState:
     fingerprint: str
     rows: int = 0
     rejected: int = 0
+
+    @property
+    def offsets(self) -> str:
+        """`folder/generation`: where its offsets lie."""
+        return f"{self.folder}/{self.generation}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -192,18 +225,23 @@ class Cut:
         return replace(self, relations=rest, detached={**self.detached, state.folder: state})
 
     def with_connector(self, name: str, state: ConnectorState) -> Cut:
-        """This cut with one connector's state set."""
-        return replace(self, connectors={**self.connectors, name: state})
+        """This cut with one connector's state set; what it had before is detached."""
+        was = self.connectors.get(name)
+        return replace(self, connectors={**self.connectors, name: state})._detached(was, state)
 
     def without_connector(self, name: str) -> Cut:
         """This cut with one connector detached."""
         if name not in self.connectors:
             return self
-        state = self.connectors[name]
         rest = {n: s for n, s in self.connectors.items() if n != name}
-        key = f"{state.folder}/{state.generation}"
+        return replace(self, connectors=rest)._detached(self.connectors[name])
+
+    def _detached(self, *states: ConnectorState | None) -> Cut:
+        """This cut with `states` among the detached connectors, unless a connector uses them."""
+        used = {state.offsets for state in self.connectors.values()}
+        detached = {**self.detached_connectors, **{s.offsets: s for s in states if s is not None}}
         return replace(
-            self, connectors=rest, detached_connectors={**self.detached_connectors, key: state}
+            self, detached_connectors={k: s for k, s in detached.items() if k not in used}
         )
 
 

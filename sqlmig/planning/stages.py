@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning import directives
@@ -40,13 +40,15 @@ class Stage:
     after the change on the way up, before it on the way down.
 
     Args:
-        tables: name before -> name after, for tables that a hook renamed.
+        revision: the revision whose program `after` is; None for base.
+        tables: name before -> name after, for tables of `before` that a hook renamed.
         columns: table name after -> (column before -> column after).
         causes: name of a renamed table after -> the revision that asked.
     """
 
     before: Program
     after: Program
+    revision: str | None = None
     tables: dict[str, str] = field(default_factory=dict)
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     causes: dict[str, str] = field(default_factory=dict)
@@ -54,35 +56,38 @@ class Stage:
 
 
 def split_stages(
-    deployed: Program, target: Program, hops: Sequence[Hop]
+    deployed: Program, target: Program, hops: Sequence[Hop], revision: str | None = None
 ) -> tuple[tuple[Stage, ...], tuple[Blocker, ...]]:
     """Cut the way from `deployed` to `target` into stages.
 
     Args:
         deployed, target: the programs at both ends.
         hops: the hooks in the order in which they apply.
+        revision: the target's; None for base.
 
     Returns:
         At least one stage, the last of which ends at `target`; what is wrong with the directives.
     """
     stages: list[Stage] = []
     blockers: list[Blocker] = []
-    current = Stage(deployed, target)
+    current = Stage(deployed, target, revision)
     for hop in hops:
         effects = _effects(hop)
         if effects and hop.hook == "down":
-            stages.append(_ended(current, hop.before, effects))
-            current = Stage(hop.before, target)
+            stages.append(_ended(current, hop, hop.before, effects))
+            current = Stage(hop.before, target, revision)
         _note_renames(current, hop, blockers)
         if effects and hop.hook == "up":
-            stages.append(_ended(current, hop.after, effects))
-            current = Stage(hop.after, target)
+            stages.append(_ended(current, hop, hop.after, effects))
+            current = Stage(hop.after, target, revision)
     stages.append(current)
     return tuple(stages), tuple(blockers)
 
 
-def _ended(stage: Stage, after: Program, effects: tuple[tuple[Effect, str], ...]) -> Stage:
-    return Stage(stage.before, after, stage.tables, stage.columns, stage.causes, effects)
+def _ended(
+    stage: Stage, hop: Hop, after: Program, effects: tuple[tuple[Effect, str], ...]
+) -> Stage:
+    return replace(stage, after=after, revision=hop.revision.revision, effects=effects)
 
 
 def _effects(hop: Hop) -> tuple[tuple[Effect, str], ...]:
@@ -102,29 +107,46 @@ def _effects(hop: Hop) -> tuple[tuple[Effect, str], ...]:
 def _note_renames(stage: Stage, hop: Hop, blockers: list[Blocker]) -> None:
     where = f"{hop.hook}() of {hop.revision.revision}"
     for directive in hop.directives:
-        match directive:
-            case directives.RenameTable(before, after):
-                problem = _table_problem(hop, before, after)
-                if problem:
-                    blockers.append(Blocker(f"{where}: rename of table `{before}`: {problem}"))
-                    continue
-                original = next((b for b, a in stage.tables.items() if a == before), before)
-                stage.tables[original] = after
-                stage.columns[after] = stage.columns.pop(before, {})
-                stage.causes[after] = where
-            case directives.RenameColumn(table, before, after):
-                problem = _column_problem(stage, hop, table, before, after)
-                if problem:
-                    blockers.append(
-                        Blocker(f"{where}: rename of column `{table}.{before}`: {problem}")
-                    )
-                    continue
-                renamed = stage.columns.setdefault(table, {})
-                original = next((b for b, a in renamed.items() if a == before), before)
-                renamed[original] = after
-                stage.causes[table] = where
-            case directives.Execute() | directives.Run():
-                pass
+        if isinstance(directive, directives.RenameTable):
+            problem = _table_problem(hop, directive.before, directive.after)
+            if problem:
+                message = f"{where}: rename of table `{directive.before}`: {problem}"
+                blockers.append(Blocker(message))
+                continue
+            _rename_table(stage, directive.before, directive.after)
+            stage.causes[directive.after] = where
+    for directive in hop.directives:  # after the tables': it names a table as it is called then
+        if isinstance(directive, directives.RenameColumn):
+            table, before, after = directive.table, directive.before, directive.after
+            problem = _column_problem(hop, table, before, after)
+            if problem:
+                message = f"{where}: rename of column `{table}.{before}`: {problem}"
+                blockers.append(Blocker(message))
+                continue
+            _compose(stage.columns.setdefault(table, {}), before, after)
+            stage.causes.setdefault(table, where)
+
+
+def _rename_table(stage: Stage, before: str, after: str) -> None:
+    columns = stage.columns.pop(before, {})
+    stage.columns.pop(after, None)
+    is_known = before in stage.before.tables or before in stage.tables.values()
+    if is_known and _compose(stage.tables, before, after):
+        stage.columns[after] = columns
+
+
+def _compose(renames: dict[str, str], before: str, after: str) -> bool:
+    """Let what is called `before` by now be called `after`; False for what came on the way."""
+    original = next((b for b, a in renames.items() if a == before), before)
+    if original == before and before in renames:
+        return False  # that one was renamed earlier; this is another one under its old name
+    for other in [b for b, a in renames.items() if a == after]:
+        del renames[other]  # it was dropped on the way, its name is free again
+    if original == after:
+        renames.pop(original, None)
+    else:
+        renames[original] = after
+    return True
 
 
 def _table_problem(hop: Hop, before: str, after: str) -> str | None:
@@ -139,7 +161,7 @@ def _table_problem(hop: Hop, before: str, after: str) -> str | None:
     return None
 
 
-def _column_problem(stage: Stage, hop: Hop, table: str, before: str, after: str) -> str | None:
+def _column_problem(hop: Hop, table: str, before: str, after: str) -> str | None:
     if table not in hop.after.tables:
         return f"the program that is gone to has no table `{table}`"
     renamed = {d.after: d.before for d in hop.directives if isinstance(d, directives.RenameTable)}

@@ -68,10 +68,27 @@ class Attach:
 
 
 @dataclass(frozen=True)
-class Restore:
-    """Put a relation back to a Delta version that holds just what is wanted; nothing is computed.
+class RestoreTable:
+    """Put a table back to how a revision left it, rows and definition.
 
-    If the inputs have moved by the time the step runs, the relation is computed instead.
+    If its rows have moved by the time the step runs, it is altered instead where that is possible
+    (`can_alter`; `renamed` as in `AlterTable`); else the plan is refused and taken back.
+    """
+
+    relation: str
+    folder: str
+    version: int
+    content: str
+    can_alter: bool = False
+    renamed: tuple[tuple[str, str], ...] = ()
+    stage: int = -1
+
+
+@dataclass(frozen=True)
+class Restore:
+    """Put a view back to a Delta version that holds just what is wanted; nothing is computed.
+
+    If the inputs have moved by the time the step runs, the view is computed instead.
     """
 
     relation: str
@@ -157,6 +174,7 @@ Action = (
     | AlterTable
     | EmptyTable
     | Attach
+    | RestoreTable
     | Restore
     | Execute
     | RunFunction
@@ -177,6 +195,7 @@ _ACTIONS: Mapping[str, type[Any]] = {
         AlterTable,
         EmptyTable,
         Attach,
+        RestoreTable,
         Restore,
         Execute,
         RunFunction,

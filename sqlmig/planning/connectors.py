@@ -1,0 +1,71 @@
+"""The steps of sources: started, continued, detached. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlmig.ledger.records import ConnectorState
+from sqlmig.planning.draft import Draft
+from sqlmig.planning.steps import ContinueSource, DetachSource, StartSource
+from sqlmig.program.canonical import fingerprint
+from sqlmig.program.model import Source
+
+
+def plan_sources(draft: Draft) -> None:
+    """Add the steps of all sources, once it is known what becomes of their tables."""
+    carried: set[str] = set()
+    for name, source in sorted(draft.target.sources.items()):
+        _plan_source(draft, name, source, carried)
+    for name in sorted(draft.deployment.cut.connectors):
+        if name not in draft.target.sources:
+            cause = "goes on under its table's new name" if name in carried else None
+            draft.add(DetachSource(name), cause or draft.cause("source", name) or "it is removed")
+
+
+def _plan_source(draft: Draft, name: str, source: Source, carried: set[str]) -> None:
+    states = draft.deployment.cut.connectors
+    mark = fingerprint(source)
+    cause = draft.cause("source", name)
+    earlier = draft.deployment.connector_history.get((draft.request.revision or "base", name))
+    table_before = next((b for b, a in draft.renames.items() if a == source.table), None)
+    if source.table in draft.fresh:
+        why = draft.fresh[source.table]
+        _start(draft, name, mark, (cause or why) if name not in states else why)
+        return
+    if table_before is not None:
+        old = states.get(f"{table_before}.{source.name}")
+        if old is not None and old.fingerprint == fingerprint(replace(source, table=table_before)):
+            carried.add(f"{table_before}.{source.name}")
+            _continue(draft, name, replace(old, fingerprint=mark), "its table was renamed")
+            return
+    elif (
+        name in states
+        and draft.change("source", name) is None
+        and source.table not in draft.returned
+    ):
+        return
+    if earlier is not None and earlier.fingerprint == mark:
+        now = states.get(name)
+        if now is None or (now.offsets, now.fingerprint) != (earlier.offsets, mark):
+            _continue(draft, name, earlier, "it goes on where this revision left it")
+        return
+    _start(draft, name, mark, cause or "it was never started")
+
+
+def _start(draft: Draft, name: str, mark: str, cause: str) -> None:
+    deployment = draft.deployment
+    generations = [
+        state.generation
+        for known in (
+            deployment.cut.connectors,
+            deployment.cut.detached_connectors,
+            deployment.connector_history,
+        )
+        for state in known.values()
+        if state.folder == name
+    ]
+    draft.add(StartSource(name, name, 1 + max(generations, default=0), mark), cause)
+
+
+def _continue(draft: Draft, name: str, state: ConnectorState, cause: str) -> None:
+    draft.add(ContinueSource(name, state.folder, state.generation, state.fingerprint), cause)

@@ -1,0 +1,60 @@
+"""What a plan is made from: both programs, the hooks, the ledger's fold, the tables as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlmig.ledger.fold import Deployment
+from sqlmig.ledger.records import AppliedRevision, RelationState
+from sqlmig.planning.stages import Hop
+from sqlmig.program.model import Program, RelationKind
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A Delta table as it is now: its version, and rows and bytes from its statistics.
+
+    `fingerprint` and `inputs` come from the mark that sqlmig left in the commit, if it made it.
+    """
+
+    version: int
+    rows: int | None
+    bytes: int | None
+    fingerprint: str | None = None
+    inputs: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a plan is made from.
+
+    Args:
+        deployment: the fold of the ledger.
+        deployed, target: the programs at both ends.
+        revision: the target revision; None for base.
+        ups, downs: the revisions to apply and to take back, in order.
+        hops: their hooks, in order.
+        observed: folder -> the table as it is now; empty when planning from the ledger alone.
+    """
+
+    pipeline: str
+    direction: str
+    deployment: Deployment
+    deployed: Program
+    target: Program
+    revision: str | None
+    ups: tuple[AppliedRevision, ...] = ()
+    downs: tuple[str, ...] = ()
+    hops: tuple[Hop, ...] = ()
+    observed: Mapping[str, Observed] = field(default_factory=dict)
+
+
+def observe(state: RelationState, now: Observed) -> RelationState:
+    """`state` as it is now: contents are new when the Delta version moved on."""
+    if now.version == state.version:
+        return replace(state, rows=now.rows, bytes=now.bytes)
+    moved = state.with_rows(now.version, now.rows, now.bytes)
+    if state.kind == RelationKind.TABLE.value:
+        return moved
+    return replace(moved, fingerprint=now.fingerprint or "", inputs=now.inputs or {})

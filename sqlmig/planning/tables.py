@@ -1,0 +1,198 @@
+"""The steps of tables: renamed, created, altered, emptied, attached, put back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sqlmig.ledger.records import RelationState
+from sqlmig.planning.draft import Draft
+from sqlmig.planning.stages import Stage
+from sqlmig.planning.steps import (
+    AlterTable,
+    Attach,
+    CreateTable,
+    EmptyTable,
+    RenameTable,
+    RestoreTable,
+    Volume,
+)
+from sqlmig.planning.table_change import TableChange, table_change
+from sqlmig.planning.undo import find_way_back
+from sqlmig.program.canonical import fingerprint
+from sqlmig.program.model import RelationKind, Table
+
+_TABLE = RelationKind.TABLE.value
+
+
+def plan_tables(draft: Draft, number: int, stage: Stage) -> None:
+    """Add the steps that take the tables through one stage, and then its effects.
+
+    Args:
+        number: the stage's place among the plan's stages.
+    """
+    _rename(draft, stage)
+    origin = {after: before for before, after in stage.tables.items()}
+    for name, table in sorted(stage.after.tables.items()):
+        state = draft.states.get(name)
+        if state is not None and state.kind != _TABLE:
+            state = None
+        kept = draft.kept(stage.revision, name)
+        if kept is not None and kept.kind == _TABLE and kept.fingerprint == fingerprint(table):
+            _attach(draft, name, kept)
+        elif state is None:
+            _create(draft, number, table)
+        else:
+            old = stage.before.tables.get(origin.get(name, name))
+            _bring(draft, number, stage, table, old, state)
+    for action, cause in stage.effects:
+        draft.add(replace(action, stage=number), cause)
+
+
+def _rename(draft: Draft, stage: Stage) -> None:
+    pending = {b: a for b, a in stage.tables.items() if b in draft.states}
+    first = {after: before for before, after in draft.renames.items()}
+    draft.renames.update(
+        {first.get(b, b): a for b, a in pending.items() if b in first or b not in draft.renames}
+    )
+    states = {after: draft.states[before] for before, after in pending.items()}
+    fresh = {a: draft.fresh[b] for b, a in pending.items() if b in draft.fresh}
+    returned = {a for b, a in pending.items() if b in draft.returned}
+    for name in (*pending, *pending.values()):
+        draft.states.pop(name, None)
+        draft.fresh.pop(name, None)
+        draft.returned.discard(name)
+    draft.states.update(states)
+    draft.fresh.update(fresh)
+    draft.returned.update(returned)
+    for before, after, final in _one_by_one(pending):
+        draft.add(RenameTable(before, after), stage.causes.get(final, ""))
+
+
+def _one_by_one(renames: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Renames (before, after, name at the end), in an order in which `after` is always free."""
+    pending = dict(sorted(renames.items()))
+    while pending:
+        free = next((b for b, a in pending.items() if a not in pending), None)
+        if free is not None:
+            yield free, pending[free], pending.pop(free)
+            continue
+        name = next(iter(pending))
+        final = pending.pop(name)
+        waiting = f"{name}__renamed"
+        yield name, waiting, final
+        pending[waiting] = final
+
+
+def _attach(draft: Draft, name: str, kept: RelationState) -> None:
+    draft.states[name] = kept
+    draft.fresh.pop(name, None)
+    draft.returned.add(name)
+    draft.add(
+        Attach(name, kept.folder),
+        "it is as it was when this revision was deployed last",
+        writes=draft.volume(name, kept),
+    )
+
+
+def _create(draft: Draft, number: int, table: Table) -> None:
+    folder = draft.new_folder(table.name)
+    draft.states[table.name] = RelationState(
+        folder, _TABLE, 0, f"new:{table.name}", fingerprint(table), rows=0, bytes=0
+    )
+    draft.fresh[table.name] = "its table is created"
+    draft.add(
+        CreateTable(table.name, folder, number),
+        draft.cause("table", table.name) or "it is not in the warehouse",
+        writes=Volume(table.name, 0, 0),
+    )
+
+
+def _bring(
+    draft: Draft,
+    number: int,
+    stage: Stage,
+    table: Table,
+    old: Table | None,
+    state: RelationState,
+) -> None:
+    """A table that is there gets its new definition, or goes back to what it was."""
+    name, mark = table.name, fingerprint(table)
+    renamed = stage.columns.get(name, {})
+    change = table_change(old, table, renamed) if old is not None else None
+    if _restore(draft, number, stage, table, state, change):
+        return
+    if state.fingerprint == mark and (old is None or fingerprint(old) == mark) and not renamed:
+        return
+    cause = draft.cause("table", name) or "its definition changed"
+    after = replace(
+        state,
+        content=f"new:{name}",
+        fingerprint=mark,
+        altered_from=None,
+        is_emptied=False,
+        taken_back=None,
+    )
+    if change is not None and change.reason_to_empty is None:
+        draft.states[name] = after
+        dropped = [o for o in change.operations if o.startswith("drop column")]
+        if dropped:
+            draft.warnings.append(f"`{name}`: {', '.join(dropped)}: its values are lost")
+        draft.add(
+            AlterTable(name, change.operations, tuple(sorted(renamed.items())), number),
+            cause,
+            writes=draft.volume(name, state),
+        )
+        return
+    reason = change.reason_to_empty if change else "it is not known how it was defined"
+    draft.states[name] = replace(after, rows=0, bytes=0)
+    draft.fresh[name] = "its table is emptied"
+    draft.returned.discard(name)
+    rows = "all rows" if state.rows is None else _count(state.rows)
+    draft.add(
+        EmptyTable(name, number),
+        f"{cause}: {reason}",
+        writes=draft.volume(name, state),
+        destructive=f"{rows} of `{name}`: {reason}",
+    )
+
+
+def _restore(
+    draft: Draft,
+    number: int,
+    stage: Stage,
+    table: Table,
+    state: RelationState,
+    change: TableChange | None,
+) -> bool:
+    """Put the table back to how the stage's revision left it, where that is possible."""
+    name = table.name
+    earlier = draft.deployment.relation_history.get((stage.revision or "base", name))
+    if earlier is None or earlier.content == state.content:
+        return False
+    way = find_way_back(state, earlier.content, fingerprint(table))
+    if way is None:
+        return False
+    draft.states[name] = way.state
+    draft.fresh.pop(name, None)
+    draft.returned.add(name)
+    loses = way.loses_rows and state.rows != 0
+    draft.add(
+        RestoreTable(
+            name,
+            state.folder,
+            way.state.version,
+            way.state.content,
+            change is not None and change.reason_to_empty is None,
+            tuple(sorted(stage.columns.get(name, {}).items())),
+            number,
+        ),
+        draft.cause("table", name) or "it goes back to how this revision left it",
+        writes=draft.volume(name, way.state),
+        destructive=f"the rows written to `{name}` since it was emptied" if loses else None,
+    )
+    return True
+
+
+def _count(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows"

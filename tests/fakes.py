@@ -1,0 +1,560 @@
+"""A warehouse, an engine and a ledger in memory, whose process can be killed at any point.
+
+What lasts lies in a `World`. Contents mean something: a table holds rows, a view the text of its
+query and of the contents that it was computed from. Every point at which a real process could die
+is a `beat`; at the beat `dies_at` the process dies, and none of its calls gets through any more.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from sqlmig.errors import EngineError, LedgerConflict
+from sqlmig.execution import events
+from sqlmig.execution.engine import Ingested, Mark, Written
+from sqlmig.execution.executor import Executor
+from sqlmig.execution.journal import Journal
+from sqlmig.execution.tick import Ticker, TickResult
+from sqlmig.ledger.fold import Deployment, fold
+from sqlmig.ledger.records import (
+    AppliedRevision,
+    ConnectorState,
+    Kind,
+    Record,
+    RelationState,
+    Status,
+)
+from sqlmig.planning.directives import Directive, Run
+from sqlmig.planning.planner import make_plan
+from sqlmig.planning.request import Observed, Request
+from sqlmig.planning.stages import Hop
+from sqlmig.planning.steps import Blocker, Plan, RunFunction
+from sqlmig.program.model import EMPTY_PROGRAM, Program, Source, Table, View
+from sqlmig.program.parse import parse_program
+
+FILE = "pipeline/p.sql"
+_INSERT = re.compile(r"INSERT INTO (\w+) VALUES \((.*)\)")
+_DELETE = re.compile(r"DELETE FROM (\w+)")
+
+
+class Died(BaseException):
+    """The process was killed."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """One commit of a table: its columns, and its rows or a view's contents."""
+
+    columns: tuple[str, ...]
+    contents: tuple[str, ...]
+    mark: Mark | None = None
+
+
+@dataclass
+class World:
+    """What outlives a process.
+
+    Args:
+        tables: folder -> its versions.
+        inputs: path -> the rows that lie there for a source, oldest first.
+        offsets: (connector folder, generation) -> rows read.
+        batches: batches that a table has taken in, by (folder, connector folder, generation, end).
+        broken: relations, connectors or statements whose effect fails, and how often it still does.
+        computed: the views computed so far, in order.
+        dies_at: the beat at which the process dies; None for never.
+    """
+
+    tables: dict[str, list[Version]] = field(default_factory=dict)
+    records: list[Record] = field(default_factory=list)
+    inputs: dict[str, list[int]] = field(default_factory=dict)
+    offsets: dict[tuple[str, int], int] = field(default_factory=dict)
+    batches: set[tuple[str, str, int, int]] = field(default_factory=set)
+    broken: dict[str, int] = field(default_factory=dict)
+    computed: list[str] = field(default_factory=list)
+    restores_with_spark: bool = False
+    beats: int = 0
+    dies_at: int | None = None
+    is_dead: bool = False
+
+    def copy(self) -> World:
+        """Another world in the same state."""
+        return replace(
+            self,
+            tables={folder: list(versions) for folder, versions in self.tables.items()},
+            records=list(self.records),
+            inputs={path: list(rows) for path, rows in self.inputs.items()},
+            offsets=dict(self.offsets),
+            batches=set(self.batches),
+            broken=dict(self.broken),
+            computed=list(self.computed),
+        )
+
+    def beat(self) -> None:
+        """A point at which the process can die."""
+        if self.is_dead:
+            raise Died
+        if self.beats == self.dies_at:
+            self.is_dead = True
+            raise Died
+        self.beats += 1
+
+    def revive(self, dies_at: int | None = None) -> None:
+        """Let a new process begin, which dies at its own beat `dies_at`."""
+        self.is_dead, self.beats, self.dies_at = False, 0, dies_at
+
+    def fail_if_broken(self, name: str) -> None:
+        """Raise the error of a broken relation, connector or statement."""
+        if self.broken.get(name):
+            self.broken[name] -= 1
+            raise EngineError(f"{name} is broken")
+
+    def newest(self, folder: str) -> Version:
+        """The newest version of a table."""
+        return self.tables[folder][-1]
+
+    def commit(self, folder: str, version: Version) -> Written:
+        """Add a version to a table, or make it."""
+        self.beat()
+        self.tables.setdefault(folder, []).append(version)
+        self.beat()
+        return self.written(folder)
+
+    def written(self, folder: str) -> Written:
+        """A table as it is now."""
+        now = self.newest(folder)
+        size = len(now.contents)
+        return Written(len(self.tables[folder]) - 1, size, 8 * size, None)
+
+
+class MemoryLedger:
+    """A ledger in memory, with the versions of a real one: 0 is its creation."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def version(self) -> int:
+        """The newest version."""
+        return len(self._world.records) or -1
+
+    def read(self) -> tuple[int, tuple[Record, ...]]:
+        """All records."""
+        return self.version(), tuple(self._world.records)
+
+    def append(self, record: Record, expected: int) -> Record:
+        """Append, or refuse."""
+        self._world.beat()
+        if expected != self.version():
+            raise LedgerConflict("another process wrote to the ledger first")
+        written = replace(record, seq=max(expected, 0) + 1)
+        for value in (record.program, record.program_diff, record.cut, record.details):
+            assert json.loads(json.dumps(value)) == value
+        self._world.records.append(written)
+        self._world.beat()
+        return written
+
+
+class FakeWarehouse:
+    """The stored tables, without the engine."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def observe(self, states: Mapping[str, RelationState]) -> Mapping[str, Observed]:
+        """Folder -> the table as it is now."""
+        found = {}
+        for state in states.values():
+            if state.folder not in self._world.tables:
+                continue
+            now = self._world.written(state.folder)
+            mark = self._world.newest(state.folder).mark
+            if now.version == state.version:
+                found[state.folder] = Observed(
+                    now.version, now.rows, now.bytes, state.fingerprint, state.inputs
+                )
+            else:
+                found[state.folder] = Observed(
+                    now.version,
+                    now.rows,
+                    now.bytes,
+                    mark.fingerprint if mark else None,
+                    mark.inputs if mark else None,
+                )
+        return found
+
+    def find_mark(self, folder: str, run: str, step: int) -> int | None:
+        """The newest commit with this mark."""
+        for number, version in reversed(list(enumerate(self._world.tables.get(folder, ())))):
+            if version.mark and (version.mark.run, version.mark.step) == (run, step):
+                return number
+        return None
+
+    def restore(self, folder: str, version: int, mark: Mark | None = None) -> Written | None:
+        """Put a table back."""
+        if self._world.restores_with_spark:
+            return None
+        return self._restore(folder, version, mark)
+
+    def _restore(self, folder: str, version: int, mark: Mark | None) -> Written:
+        self._world.fail_if_broken(f"restore {folder}")
+        versions = self._world.tables[folder]
+        if version == len(versions) - 1:
+            return self._world.written(folder)
+        return self._world.commit(folder, replace(versions[version], mark=mark))
+
+
+class FakeEngine(FakeWarehouse):
+    """What Spark does, on the world's tables, in several commits where Spark needs several."""
+
+    def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
+        """Nothing is wrong."""
+        return ()
+
+    def create_table(self, table: Table, folder: str, mark: Mark) -> Written:
+        """An empty table."""
+        self._world.fail_if_broken(table.name)
+        if folder in self._world.tables:
+            self._world.commit(folder, Version(self._world.newest(folder).columns, (), mark))
+        return self._world.commit(folder, Version(_columns(table), (), mark))
+
+    def alter_table(
+        self, table: Table, folder: str, renamed: Sequence[tuple[str, str]], mark: Mark
+    ) -> Written:
+        """The same rows under another definition: one commit renames, another does the rest."""
+        self._world.fail_if_broken(table.name)
+        columns = _columns(table)
+        if self.find_mark(folder, mark.run, mark.step) is None:
+            names = dict(renamed)
+            rows = [
+                {names.get(c, c): v for c, v in json.loads(row).items()}
+                for row in self._world.newest(folder).contents
+            ]
+            self._world.commit(folder, _version(("renamed", *columns), rows, mark))
+        now = self._world.newest(folder)
+        if now.columns == columns:
+            return self._world.written(folder)
+        rows = [{c: row.get(c) for c in columns} for row in (json.loads(r) for r in now.contents)]
+        return self._world.commit(folder, _version(columns, rows, mark))
+
+    def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:
+        """No rows, then another definition."""
+        self._world.fail_if_broken(table.name)
+        self._world.commit(folder, Version(self._world.newest(folder).columns, (), mark))
+        return self._world.commit(folder, Version(_columns(table), (), mark))
+
+    def restore(self, folder: str, version: int, mark: Mark | None = None) -> Written:
+        """Put a table back."""
+        return self._restore(folder, version, mark)
+
+    def materialize(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        folder: str,
+        mark: Mark,
+    ) -> Written:
+        """Replace a view's contents in one commit."""
+        self._world.fail_if_broken(view.name)
+
+        def stored(name: str) -> Version:
+            state = states[name]
+            return self._world.tables[state.folder][state.version]
+
+        contents = evaluate(program, view.name, stored)
+        self._world.computed.append(view.name)
+        return self._world.commit(folder, Version((), (contents,), mark))
+
+    def execute(
+        self, program: Program, sql: str, states: Mapping[str, RelationState], mark: Mark
+    ) -> tuple[str, Written]:
+        """INSERT INTO t VALUES (...) of one row, or DELETE FROM t, each in one commit."""
+        self._world.fail_if_broken(sql)
+        insert, delete = _INSERT.fullmatch(sql), _DELETE.fullmatch(sql)
+        name = (insert or delete)[1]  # type: ignore[index]
+        folder = states[name].folder
+        now = self._world.newest(folder)
+        rows = [json.loads(row) for row in now.contents] if insert else []
+        if insert:
+            values = [int(value) for value in insert[2].split(",")]
+            names = [column.name.lower() for column in program.tables[name].columns]
+            rows.append(dict(zip(names, values, strict=False)))
+        return name, self._world.commit(folder, _version(now.columns, rows, mark))
+
+    def call(
+        self,
+        program: Program,
+        function: Callable[[Any], object],
+        states: Mapping[str, RelationState],
+        mark: Mark,
+    ) -> None:
+        """Call a hook with something that can `execute`."""
+        engine = self
+
+        class Context:
+            def execute(self, sql: str) -> None:
+                engine.execute(program, sql, states, mark)
+
+        function(Context())
+
+    def ingest(
+        self,
+        program: Program,
+        source: Source,
+        connector: ConnectorState,
+        table: RelationState,
+        mark: Mark,
+    ) -> Ingested:
+        """Take what is new at the source's path into its table, each row once."""
+        self._world.fail_if_broken(source.connector)
+        key = (connector.folder, connector.generation)
+        rows = self._world.inputs.get(dict(source.options)["path"], [])
+        begin, end = self._world.offsets.get(key, 0), len(rows)
+        batch = (table.folder, *key, end)
+        if begin < end and batch not in self._world.batches:
+            now = self._world.newest(table.folder)
+            first = program.tables[source.table].columns[0].name.lower()
+            kept = [json.loads(row) for row in now.contents]
+            new = [{first: value} for value in rows[begin:end]]
+            self._world.beat()
+            self._world.batches.add(batch)
+            self._world.tables[table.folder].append(_version(now.columns, [*kept, *new], mark))
+            self._world.beat()
+        self._world.offsets[key] = end
+        self._world.beat()
+        return Ingested(end - begin, 0, self._world.written(table.folder))
+
+    def query(
+        self, program: Program, sql: str, states: Mapping[str, RelationState]
+    ) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:
+        """Not needed here."""
+        raise NotImplementedError
+
+
+def evaluate(program: Program, name: str, stored: Callable[[str], Version]) -> str:
+    """A view's contents: a text that tells its query and all that it read."""
+    view = program.views[name]
+    parts = []
+    for read in sorted(view.reads):
+        relation = program.relations[read]
+        if isinstance(relation, View) and not relation.is_stored:
+            parts.append(evaluate(program, read, stored))
+        else:
+            version = stored(read)
+            parts.append(f"{list(version.columns)}{sorted(version.contents)}")
+    query = " ".join(view.query.split())
+    return f"<{query} | {' | '.join(parts)}>"
+
+
+def _columns(table: Table) -> tuple[str, ...]:
+    return tuple(column.name.lower() for column in table.columns)
+
+
+def _version(columns: tuple[str, ...], rows: Sequence[Mapping[str, Any]], mark: Mark) -> Version:
+    return Version(columns, tuple(json.dumps(row, sort_keys=True) for row in rows), mark)
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A revision of a straight history: its SQL, and what its hooks ask for."""
+
+    id: str
+    sql: str
+    up: tuple[Directive, ...] = ()
+    down: tuple[Directive, ...] = ()
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Path -> text."""
+        return {FILE: self.sql}
+
+    @property
+    def program(self) -> Program:
+        """The parsed program."""
+        return parse(self.files)
+
+    def applied(self) -> AppliedRevision:
+        """The revision as the ledger holds it."""
+        return AppliedRevision(self.id, (), (), (), f"message of {self.id}", f"{self.id}.py", "")
+
+
+_parsed: dict[tuple[tuple[str, str], ...], Program] = {}
+
+
+def parse(files: Mapping[str, str]) -> Program:
+    """Parse, and keep it: laws parse the same programs over and over."""
+    key = tuple(sorted(files.items()))
+    if key not in _parsed:
+        _parsed[key] = parse_program(files) if files else EMPTY_PROGRAM
+    return _parsed[key]
+
+
+class Clock:
+    """A second a reading, from a fixed day."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 6, 10, 12, tzinfo=timezone.utc)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+class Pipeline:
+    """One process that deploys a straight history of revisions.
+
+    Args:
+        world: what lasts.
+        revisions: the history, oldest first.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        revisions: Sequence[Revision],
+        observer: events.Observer = events.ignore,
+    ) -> None:
+        self.world = world
+        self.revisions = {revision.id: revision for revision in revisions}
+        self.journal = Journal(MemoryLedger(world), "school", clock=Clock())
+        self.warehouse = FakeWarehouse(world)
+        self.engine = FakeEngine(world)
+        self.executor = Executor(
+            self.engine, self.warehouse, self.journal, parse, self._load_hook, observer
+        )
+        self.observer = observer
+
+    @property
+    def deployment(self) -> Deployment:
+        """What the ledger says now."""
+        return self.journal.refresh()
+
+    def plan(self, target: str | None, *, offline: bool = False) -> Plan:
+        """The plan to a revision, None for base."""
+        return make_plan(self.request(target, offline=offline))
+
+    def request(self, target: str | None, *, offline: bool = False) -> Request:
+        """What that plan is made from."""
+        deployment = self.deployment
+        names = list(self.revisions)
+        here = names.index(deployment.revision) + 1 if deployment.revision else 0
+        there = names.index(target) + 1 if target else 0
+        ups, downs = names[here:there], names[there:here][::-1]
+        hops = [self._hop(n, "down") for n in downs] + [self._hop(n, "up") for n in ups]
+        return Request(
+            pipeline="school",
+            direction="downgrade" if downs else "upgrade",
+            deployment=deployment,
+            deployed=parse(deployment.program),
+            target=self.revisions[target].program if target else EMPTY_PROGRAM,
+            revision=target,
+            ups=tuple(self.revisions[n].applied() for n in ups),
+            downs=tuple(downs),
+            hops=tuple(hops),
+            observed={} if offline else self.warehouse.observe(deployment.cut.relations),
+        )
+
+    def go(self, target: str | None) -> Plan:
+        """Plan and run; no tick after it."""
+        plan = self.plan(target)
+        self.executor.run(plan)
+        return plan
+
+    def tick(self, *, with_sources: bool = True) -> TickResult:
+        """One tick of what is deployed."""
+        program = parse(self.deployment.program)
+        ticker = Ticker(self.engine, self.warehouse, self.journal, program, self.observer)
+        return ticker.tick(with_sources=with_sources)
+
+    def insert(self, table: str, *values: int) -> None:
+        """One row into a table, as `sqlmig exec` does."""
+        deployment = self.deployment
+        sql = f"INSERT INTO {table} VALUES ({', '.join(map(str, values))})"
+        mark = Mark("school", f"exec-{deployment.seq}", 1, deployment.revision)
+        relations = deployment.cut.relations
+        name, now = self.engine.execute(parse(deployment.program), sql, relations, mark)
+        state = relations[name].with_rows(now.version, now.rows, now.bytes)
+        cut = {"relations": {name: state.to_dict()}}
+        self.journal.append(Kind.EXEC, Status.DONE, cut=cut, revision=deployment.revision)
+
+    # what is there
+
+    def contents(self) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Relation -> columns and contents; the cut must say where they are."""
+        found = {}
+        for name, state in self.deployment.cut.relations.items():
+            now = self.world.newest(state.folder)
+            recorded = self.world.tables[state.folder][state.version]
+            assert (recorded.columns, recorded.contents) == (now.columns, now.contents), name
+            found[name] = (now.columns, tuple(sorted(now.contents)))
+        return found
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        """The rows of a table, values in the order of its columns."""
+        columns, rows = self.contents()[table]
+        return sorted(
+            (tuple(json.loads(row).get(c) for c in columns) for row in rows),
+            key=lambda row: tuple(map(str, row)),
+        )
+
+    def check_views(self) -> None:
+        """Every materialized view equals its query over the tables as they are."""
+        deployment = self.deployment
+        program = parse(deployment.program)
+
+        def stored(name: str) -> Version:
+            if name in program.views:
+                return Version((), (evaluate(program, name, stored),))
+            return self.world.newest(deployment.cut.relations[name].folder)
+
+        contents = self.contents()
+        assert set(contents) == {n for n, r in program.relations.items() if r.is_stored}
+        for name, view in program.views.items():
+            if view.is_stored:
+                assert contents[name][1] == (evaluate(program, name, stored),), name
+
+    def summary(self) -> dict[str, Any]:
+        """All that has to be equal after two ways to the same end; no versions, times or ids."""
+        now = fold(self.world.records)
+        relations = {
+            name: (state.kind, state.folder, state.fingerprint, sorted(state.inputs))
+            for name, state in now.cut.relations.items()
+        }
+        return {
+            "state": now.state,
+            "revision": now.revision,
+            "program": dict(now.program),
+            "applied": sorted(now.applied),
+            "known": sorted(now.known),
+            "relations": relations,
+            "contents": self.contents(),
+            "connectors": dict(now.cut.connectors),
+            "detached": {
+                folder: self.world.newest(folder).contents
+                for folder in now.cut.detached
+                if folder in self.world.tables
+            },
+            "detached connectors": sorted(now.cut.detached_connectors),
+            "is unfinished": now.unfinished is not None,
+        }
+
+    def _hop(self, name: str, hook: str) -> Hop:
+        revision = self.revisions[name]
+        directives = revision.up if hook == "up" else revision.down
+        names = list(self.revisions)
+        index = names.index(name)
+        parent = self.revisions[names[index - 1]].program if index else EMPTY_PROGRAM
+        if not directives:
+            return Hop(revision.applied(), hook, (), EMPTY_PROGRAM, EMPTY_PROGRAM)
+        ends = (parent, revision.program) if hook == "up" else (revision.program, parent)
+        return Hop(revision.applied(), hook, directives, *ends)
+
+    def _load_hook(self, plan: Plan, step: RunFunction) -> Callable[[Any], object]:
+        revision = self.revisions[step.revision]
+        directive = (revision.up if step.hook == "up" else revision.down)[step.index]
+        assert isinstance(directive, Run)
+        return directive.function
