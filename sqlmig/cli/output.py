@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
+import os
 import re
 import sys
-import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -44,7 +42,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:
     """A value as JSON. Decimals become numbers with all their digits; NaN and infinities, text."""
-    marker = uuid.uuid4().hex
+    marker = os.urandom(16).hex()
 
     def encode(other: Any) -> str:
         if isinstance(other, Decimal):
@@ -92,6 +90,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> No
 
 def print_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rows as CSV with a header to stdout; NULL is an empty field."""
+    import csv
+    import io
+
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)

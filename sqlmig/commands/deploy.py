@@ -374,7 +374,8 @@ def _executor(project: Project, observer: events.Observer) -> Executor:
         directive = read_directives(known[step.revision], step.hook)[step.index]
         if not isinstance(directive, Run):
             raise RevisionError(
-                f"{step.hook}() of {step.revision} asked for something else than when it was planned",
+                f"{step.hook}() of {step.revision} asked for something else "
+                "than when it was planned",
                 hint="a hook must ask for the same each time it is called",
             )
         return directive.function

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import re
-import shlex
-import socket
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlmig
 from sqlmig.config import Config, Target, load_config
-from sqlmig.errors import Location, ProgramError, RevisionError, SqlmigError
+from sqlmig.errors import Location, ProgramError, ProgramErrors, RevisionError, SqlmigError
 from sqlmig.revisions.directory import RevisionDirectory
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.identifier import RESERVED
@@ -63,6 +60,8 @@ class Project:
     @cached_property
     def journal(self) -> Journal:
         """The ledger as this process sees it; Git is asked when it is first made."""
+        import socket
+
         from sqlmig.execution.journal import Journal, Provenance
         from sqlmig.git import read_git_state
 
@@ -166,18 +165,26 @@ class Project:
         """The SQL that people edit: path -> text, sorted.
 
         Raises:
-            ProgramError: a file is no UTF-8 text.
+            ProgramErrors: there is no `pipeline/`, or files that can't be read.
         """
         folder = self.root / "pipeline"
-        files = {}
+        files: dict[str, str] = {}
+        errors: list[ProgramError] = []
+        if not folder.is_dir():
+            message, hint = "no such folder", "the pipeline's SQL is expected there, in *.sql files"
+            errors.append(ProgramError(message, location=Location("pipeline"), hint=hint))
         for path in sorted(folder.rglob("*.sql")):
             shown = path.relative_to(self.root).as_posix()
             try:
-                files[shown] = path.read_text(encoding="utf-8").replace("\r\n", "\n")
-            except UnicodeDecodeError:
-                raise ProgramError(
-                    "the file is not UTF-8 text", location=Location(shown), hint="save it as UTF-8"
-                ) from None
+                files[shown] = path.read_text(encoding="utf-8-sig")
+            except UnicodeDecodeError as error:
+                message, hint = f"byte {error.start + 1} is not UTF-8", "save the file as UTF-8"
+                errors.append(ProgramError(message, location=Location(shown), hint=hint))
+            except OSError as error:
+                message = f"can't be read: {error.strerror}"
+                errors.append(ProgramError(message, location=Location(shown)))
+        if errors:
+            raise ProgramErrors(errors)
         return files
 
     def substituted(self, files: Mapping[str, str]) -> Mapping[str, str]:
@@ -254,6 +261,8 @@ def refuse_edited(project: Project, deployment: Deployment) -> None:
     Raises:
         RevisionError: all such files, each with the difference to the ledger's text.
     """
+    import shlex
+
     from sqlmig.revisions.errors import raise_all
     from sqlmig.revisions.file import normalised
 
@@ -295,6 +304,8 @@ def _join(warehouse: str, name: str) -> str:
 
 
 def _user() -> str:
+    import getpass
+
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
