@@ -74,7 +74,7 @@ def canonical_text(lineage: Lineage, upstream: Mapping[str, str], reads: Iterabl
         upstream: canonical text of the views that it reads.
         reads: the names of all relations that it reads.
     """
-    text = _tokens_text(lineage.query, False, lineage.aliases_are_safe)
+    text = _token_texts(lineage.query, lineage.aliases_are_safe)[0]
     stars = list(_star_texts(lineage, upstream, sorted(reads)))
     return "\n".join((text, *stars)) if stars else text
 
@@ -82,41 +82,55 @@ def canonical_text(lineage: Lineage, upstream: Mapping[str, str], reads: Iterabl
 def spelled_text(lineage: Lineage) -> str:
     """The canonical text without its stars, and with the letter case of names that may become
     data."""
-    return _tokens_text(lineage.query, True, lineage.aliases_are_safe)
+    return _token_texts(lineage.query, lineage.aliases_are_safe)[1]
 
 
 def plain_text(query: Query) -> str:
     """The text without stars, with aliases and letter case: it depends on no schema."""
-    return _tokens_text(query, True, False)
+    return _token_texts(query, False)[1]
 
 
-_memo: dict[tuple[str, bool, bool], str] = {}
+_memo: dict[tuple[str, bool], tuple[str, str]] = {}
 
 
-def _tokens_text(query: Query, spelling: bool, numbered: bool) -> str:
-    key = (query.text, spelling, numbered)
+def _token_texts(query: Query, numbered: bool) -> tuple[str, str]:
+    """The canonical tokens, joined: in lower case, and with the case of names that may become
+    data."""
+    key = (query.text, numbered)
     found = _memo.get(key)
     if found is None:
         if len(_memo) > 50_000:
             _memo.clear()
-        found = _memo[key] = " ".join(_canonical_tokens(query, spelling, numbered))
+        found = _memo[key] = _join_tokens(query, numbered)
     return found
 
 
-def _canonical_tokens(query: Query, spelling: bool, numbered: bool) -> Iterator[str]:
+def _join_tokens(query: Query, numbered: bool) -> tuple[str, str]:
     numbers = _numbers(query) if numbered else {}
-    tokens = query.tokens
     explicit = {item.name_token for item in query.inputs if item.is_explicit}
     implicit = {item.name_token for item in query.inputs if not item.is_explicit}
-    for i, token in enumerate(tokens):
-        if i in numbers:
-            if i in implicit:
-                yield _folded(query, i, spelling)
-            yield numbers[i]
-        elif numbered and i + 1 in explicit and token.word == "AS":
-            continue
-        else:
-            yield _folded(query, i, spelling)
+    folded: list[str] = []
+    spelled: list[str] = []
+    for i, token in enumerate(query.tokens):
+        number = numbers.get(i)
+        if number is None or i in implicit:
+            text = token.text
+            lower = text
+            if token.kind == WORD:
+                lower = text.lower() if text.isascii() else text
+                if numbered and lower == "as" and i + 1 in explicit:
+                    continue
+                if lower != text:
+                    text = _spelled(query, i, text, lower)
+            elif token.kind == QUOTED:
+                text = _unquoted(token)
+                lower = text.lower() if text.isascii() else text
+            folded.append(lower)
+            spelled.append(text)
+        if number is not None:
+            folded.append(number)
+            spelled.append(number)
+    return " ".join(folded), " ".join(spelled)
 
 
 def _numbers(query: Query) -> dict[int, str]:
@@ -131,33 +145,20 @@ def _numbers(query: Query) -> dict[int, str]:
     return {token: text for token, text in numbers.items() if token is not None}
 
 
-def _folded(query: Query, index: int, spelling: bool) -> str:
-    token = query.tokens[index]
-    if token.kind == WORD:
-        return _word(query, index, token) if spelling else _lower(token.text)
-    if token.kind != QUOTED:
-        return token.text
+def _unquoted(token: Token) -> str:
     name = token.name
-    if _PLAIN.fullmatch(name) and name.lower() not in KEYWORDS:
-        return name if spelling else name.lower()
-    return token.text if spelling else _lower(token.text)
+    return name if _PLAIN.fullmatch(name) and name.lower() not in KEYWORDS else token.text
 
 
-def _lower(text: str) -> str:
-    """Lower case where that is beyond doubt: in ASCII."""
-    return text.lower() if text.isascii() else text
-
-
-def _word(query: Query, index: int, token: Token) -> str:
+def _spelled(query: Query, index: int, text: str, lower: str) -> str:
     """A word where spelling counts: folded only when it can't name a column."""
-    lower = _lower(token.text)
     tokens = query.tokens
     if not query.is_read or (index and tokens[index - 1].text == "."):
-        return token.text
+        return text
     if lower in _CLAUSES and lower not in query.named:
         return lower
     is_call = index + 1 < len(tokens) and tokens[index + 1].text == "("
-    return lower if is_call and lower in FUNCTIONS else token.text
+    return lower if is_call and lower in FUNCTIONS else text
 
 
 def _star_texts(lineage: Lineage, upstream: Mapping[str, str], reads: list[str]) -> Iterator[str]:
