@@ -13,29 +13,8 @@ from typing import NoReturn
 from sqlmig.program.block_builder import BlockBuilder, Ctes, Unreadable
 from sqlmig.program.lexer import NUMBER, QUOTED, STRING, SYMBOL, WORD, Token
 from sqlmig.program.query import Input, Output, Query, Reference, Star
-from sqlmig.program.vocabulary import KEYWORDS
+from sqlmig.program.vocabulary import KEYWORDS, PLAIN_FUNCTIONS, PLAIN_NAMES
 
-# Keywords that are plain names of columns and aliases wherever this reader accepts a name.
-_NAMES = frozenset(
-    """
-    at bucket cache call catalog change changes column columns comment commit compute condition
-    cost data database date day days directory fields format function functions hour hours
-    identity index items job key keys language level lines location lock measure metrics minute
-    minutes month months name namespace namespaces option options path position principals
-    properties quarter query refresh role roles schema second seconds source statistics status
-    stored tables target timestamp transaction transactions type value version views week weeks x
-    year years zone
-    """.split()
-)
-# Functions whose arguments are plain expressions, with a plain column name in `SELECT f(...)`.
-_CALLS = frozenset(
-    """
-    abs array_contains avg ceil coalesce concat concat_ws count date_format dense_rank first_value
-    floor greatest ifnull initcap lag last_value lcase lead least length lower lpad ltrim max
-    max_by md5 min min_by nullif nvl percentile_approx rank regexp_replace round row_number rpad
-    rtrim sha2 size split sqrt stddev substr sum to_date to_timestamp ucase upper variance
-    """.split()
-)
 _OPERATORS = frozenset("+ - * / % = == <> != < <= > >= <=> ||".split())
 _EXPRESSION_WORDS = frozenset(
     "AND OR NOT IN IS BETWEEN LIKE CASE WHEN THEN ELSE EXISTS DISTINCT".split()
@@ -80,7 +59,7 @@ class _PlainReader(BlockBuilder):
         if token.kind == QUOTED:
             return True
         return token.kind == WORD and (
-            self.words[i].lower() not in KEYWORDS or self.words[i].lower() in _NAMES
+            self.words[i].lower() not in KEYWORDS or self.words[i].lower() in PLAIN_NAMES
         )
 
     def expect(self, word: str, i: int, end: int) -> int:
@@ -277,7 +256,7 @@ class _PlainReader(BlockBuilder):
             return Output(self.tokens[name].folded, sole, is_alias=True)
         if is_column:
             return Output(column, sole)
-        if not calls <= _CALLS or self.words[i] in ("CAST", "("):
+        if not calls <= PLAIN_FUNCTIONS or self.words[i] in ("CAST", "("):
             _give_up()
         return Output(None)
 
@@ -368,7 +347,7 @@ class _PlainReader(BlockBuilder):
             calls |= self._expression(i + 1, as_, ctes, block, place)
             if as_ >= close - 1 or any(self.words[n] == "COLLATE" for n in range(as_, close)):
                 _give_up()
-        elif name not in _CALLS:
+        elif name not in PLAIN_FUNCTIONS:
             _give_up()
         elif name == "count" and self.words[i + 1 : close] == ["*"]:
             pass

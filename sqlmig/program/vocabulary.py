@@ -137,3 +137,25 @@ unbounded union unpivot using values view when where window with within char cha
 geography geometry numeric time varchar
 """.split()
 )
+
+# Keywords that are plain names of columns and aliases where `plain_query` accepts a name.
+PLAIN_NAMES = frozenset(
+    """
+    at bucket cache call catalog change changes column columns comment commit compute condition
+    cost data database date day days directory fields format function functions hour hours
+    identity index items job key keys language level lines location lock measure metrics minute
+    minutes month months name namespace namespaces option options path position principals
+    properties quarter query refresh role roles schema second seconds source statistics status
+    stored tables target timestamp transaction transactions type value version views week weeks x
+    year years zone
+    """.split()
+)
+# Functions whose arguments are plain expressions, with a plain column name in `SELECT f(...)`.
+PLAIN_FUNCTIONS = frozenset(
+    """
+    abs array_contains avg ceil coalesce concat concat_ws count date_format dense_rank first_value
+    floor greatest ifnull initcap lag last_value lcase lead least length lower lpad ltrim max
+    max_by md5 min min_by nullif nvl percentile_approx rank regexp_replace round row_number rpad
+    rtrim sha2 size split sqrt stddev substr sum to_date to_timestamp ucase upper variance
+    """.split()
+)
