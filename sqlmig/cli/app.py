@@ -194,6 +194,7 @@ def opened() -> Any:
 
 
 @click.group(
+    "sqlmig",
     cls=LazyGroup,
     invoke_without_command=True,
     no_args_is_help=False,

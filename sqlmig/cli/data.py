@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from sqlmig import commands
-from sqlmig.cli.app import global_options, opened
+from sqlmig.cli.app import PlainArguments, global_options, opened
 from sqlmig.cli.output import print_csv, print_json, print_table, say
 
 
@@ -30,23 +32,24 @@ def run_command(once: bool, as_json: bool) -> None:
         click.get_current_context().exit(1)
 
 
-@click.command("exec")
+@click.command("exec", cls=PlainArguments)
 @click.argument("sql", metavar="SQL")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @global_options
 def exec_command(sql: str, as_json: bool) -> None:
     """Run one INSERT, UPDATE, DELETE or MERGE on a table of the pipeline.
 
-    Views take the change up at the next tick: `sqlmig run --once`.
+    Views take the change up at the next tick: `sqlmig run --once`. With - for SQL, it is read from
+    standard input.
     """
-    done = commands.execute(opened(), sql)
+    done = commands.execute(opened(), _given(sql))
     if as_json:
         print_json({"table": done.table, "version": done.version, "rows": done.rows})
     count = "" if done.rows is None else f"{done.rows:,} row{'' if done.rows == 1 else 's'}, "
     say(f"`{done.table}`: {count}version {done.version}; views follow at the next tick")
 
 
-@click.command("query")
+@click.command("query", cls=PlainArguments)
 @click.argument("sql", metavar="SQL")
 @click.option(
     "--format",
@@ -59,8 +62,11 @@ def exec_command(sql: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @global_options
 def query_command(sql: str, style: str, as_json: bool) -> None:
-    """Run a query over the relations, all read at one consistent cut."""
-    answer = commands.query(opened(), sql)
+    """Run a query over the relations, all read at one consistent cut.
+
+    With - for SQL, it is read from standard input.
+    """
+    answer = commands.query(opened(), _given(sql))
     if as_json or style == "json":
         print_json([dict(row) for row in answer.rows])
     elif style == "csv":
@@ -69,3 +75,7 @@ def query_command(sql: str, style: str, as_json: bool) -> None:
         print_table(answer.columns, answer.rows)
     if answer.is_behind:
         say("tables have newer rows, which views take up at the next tick: `sqlmig run --once`")
+
+
+def _given(sql: str) -> str:
+    return sys.stdin.read() if sql == "-" else sql

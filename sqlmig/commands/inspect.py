@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlmig.commands.project import Project, refuse_edited
+from sqlmig.commands.project import Project, counts_from_deployed, refuse_edited
 from sqlmig.errors import RevisionError
 from sqlmig.revisions.identifier import resolve, resolve_range
 
@@ -159,7 +159,7 @@ def history(
     """
     graph: RevisionGraph
     deployment: Deployment | None
-    if with_current or _needs_ledger(rev_range):
+    if with_current or counts_from_deployed(rev_range or ""):
         deployment = project.deployment()
         graph = project.graph(deployment, rev_range or "")
     else:
@@ -321,14 +321,6 @@ def _program(project: Project, name: str, deployment: Deployment | None) -> Prog
     if revision is None:
         return EMPTY_PROGRAM
     return project.parse(project.revision_files(revision, deployment))
-
-
-def _needs_ledger(rev_range: str | None) -> bool:
-    """Whether a range counts from the deployed revision: `current`, or `-2` without a name."""
-    import re
-
-    ends = (rev_range or "").split(":")
-    return any("current" in end or re.match(r"(.*@)?[+-]\d+$", end) for end in ends)
 
 
 def _entry(

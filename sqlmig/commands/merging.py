@@ -39,7 +39,8 @@ def merge(
         RevisionError: fewer than two heads, or both sides change one relation; nothing is written.
     """
     graph, ledger = project.history()
-    names = sorted({n for text in revisions for n in resolve_all(graph, text)})
+    deployed = project.starting_point(*revisions)
+    names = sorted({n for text in revisions for n in resolve_all(graph, text, deployed)})
     if len(names) < 2:
         raise RevisionError(
             "there is nothing to merge: "

@@ -154,6 +154,13 @@ class Project:
                 raise
             return self.graph(deployment), deployment
 
+    def starting_point(self, *names: str) -> str | None:
+        """The deployed revision if one of `names` counts from it: `current`, `+1`, `label@-1`.
+
+        The ledger is not read for other names.
+        """
+        return self.deployment().revision if any(map(counts_from_deployed, names)) else None
+
     @property
     def file_heads(self) -> tuple[str, ...]:
         """The revisions with a file that no other file follows, sorted."""
@@ -253,6 +260,11 @@ def init(path: str | Path) -> tuple[Path, ...]:
     from sqlmig.templating import copy_project
 
     return copy_project(Path(path))
+
+
+def counts_from_deployed(name: str) -> bool:
+    """Whether a revision's name or a range means something only together with the ledger."""
+    return any("current" in end or re.fullmatch(r"(.*@)?[+-]\d+", end) for end in name.split(":"))
 
 
 def refuse_edited(project: Project, deployment: Deployment) -> None:

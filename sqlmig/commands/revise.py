@@ -61,7 +61,8 @@ def revision(
     if amend:
         return _amend(project, message, head)
     graph, ledger = project.history()
-    parent = resolve(graph, head) if len(graph) or head != "head" else None
+    deployed = project.starting_point(head, *depends_on)
+    parent = resolve(graph, head, deployed) if len(graph) or head != "head" else None
     if parent is not None and parent not in graph.heads and not splice:
         raise RevisionError(
             f"revision {parent} is not a head; a revision below it makes a new branch",
@@ -77,7 +78,7 @@ def revision(
     difference = _diff(before, after)
     if difference.is_empty and not empty:
         return NewRevision(None, difference, (parent,) if parent else ())
-    needed = tuple(resolve(graph, name) or name for name in depends_on)
+    needed = tuple(resolve(graph, name, deployed) or name for name in depends_on)
     from sqlmig.revisions.render import new_revision_id
 
     up_lines, down_lines = suggest_directives(before, after)
@@ -100,7 +101,7 @@ def revision(
 def _amend(project: Project, message: str, head: str) -> NewRevision:
     directory = project.directory
     graph, ledger = project.history()
-    name = resolve(graph, head) if len(graph) else None
+    name = resolve(graph, head, project.starting_point(head)) if len(graph) else None
     file = directory.get(name) if name else None
     if file is None:
         raise RevisionError(

@@ -19,8 +19,8 @@ def school(tmp_path: Path) -> Shell:
 def branched(school: Shell) -> Shell:
     """Five revisions.
 
-        aaaa1111 - bbbb2222 - cccc3333 (left, effective head) ------
-                          \\- dddd4444 - eeee5555 (head, needs cccc3333)
+    aaaa1111 - bbbb2222 - cccc3333 (left, effective head) ------
+                      \\- dddd4444 - eeee5555 (head, needs cccc3333)
     """
     school.freeze("aaaa1111", message="first")
     school.freeze("bbbb2222", "--empty", message="second one\nwith a body")

@@ -113,7 +113,7 @@ class Shell:
 
 
 def new_project(folder: Path, **files: str) -> Shell:
-    """A project with two tables and two views, and nothing frozen; `files` are those of pipeline/."""
+    """A project with two tables and two views, or `files` in pipeline/; nothing is frozen."""
     shell = Shell(folder)
     shell.write("sqlmig.yml", "pipeline: school\ntargets:\n  local: {warehouse: warehouse}\n")
     for name, text in (files or {"tables": TABLES, "views": VIEWS}).items():

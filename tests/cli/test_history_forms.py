@@ -28,9 +28,10 @@ def test_history_is_told_as_alembic_tells_it(branched: Shell) -> None:
 def test_history_marks_what_is_deployed(branched: Shell) -> None:
     branched("stamp", "bbbb2222")
 
-    assert "aaaa1111 -> bbbb2222 (current) (branchpoint), second one\n" in branched(
-        "history", "-i"
-    ).out
+    assert (
+        "aaaa1111 -> bbbb2222 (current) (branchpoint), second one\n"
+        in branched("history", "-i").out
+    )
     assert "(current)" not in branched("history").out
 
 
