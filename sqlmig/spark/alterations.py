@@ -67,7 +67,9 @@ def next_alteration(
     if missing:
         return f"ADD COLUMNS ({', '.join(map(_definition, missing))})"
     if unwanted:  # every column has to go, and Delta wants one to stay
-        return _rename(stored, unwanted[0], _REPLACED)
+        last = next(name for name in unwanted if name in wanted)
+        rest = [name for name in unwanted if name != last]
+        return _drop(stored, rest) if rest else _rename(stored, last, _REPLACED)
     return _next_in_place(stored, table, current)
 
 

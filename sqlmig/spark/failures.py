@@ -25,7 +25,10 @@ _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _NOT_NULL = re.compile(
     r"NOT NULL constraint violated for column: (?P<column>.+?)\.?\s*$"
     r"|CHECK constraint sqlmig_not_null_\S+ \(`?(?P<checked>.+?)`? IS NOT NULL\) violated",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
+)
+_NO_COLUMN = re.compile(
+    r"^A column, variable, or function parameter with name (.+) cannot be resolved", re.IGNORECASE
 )
 _HINTS = {
     "DELTA_UNSUPPORTED_SUBQUERY": "Delta takes no subquery there; use MERGE INTO ... USING",
@@ -65,6 +68,7 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> Failure:
         names = [name.strip() for name in suggestion["names"].split(",") if name.strip()]
         if names:
             hint = f"did you mean {' or '.join(names[:3])}?"
+    line = _NO_COLUMN.sub(r"there is no column \1", line)
     line = _TAIL.sub("", line).strip().rstrip(".;").strip()
     return Failure(_lower_first(line) or type(error).__name__, hint, condition)
 
