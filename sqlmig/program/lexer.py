@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -195,3 +196,22 @@ def string_value(text: str) -> str:
         return chr(int(octal, 8)) if octal else _ESCAPED.get(other, other)
 
     return _ESCAPE.sub(resolve, text[1:-1])
+
+
+def match_parentheses(words: Sequence[str]) -> dict[int, int]:
+    """The index of the closing parenthesis for each opening one; the end for one left open.
+
+    Returns {} when one closes that none opened.
+    """
+    closing: dict[int, int] = {}
+    open_: list[int] = []
+    for i, word in enumerate(words):
+        if word == "(":
+            open_.append(i)
+        elif word == ")":
+            if not open_:
+                return {}
+            closing[open_.pop()] = i
+    for i in open_:
+        closing[i] = len(words)
+    return closing

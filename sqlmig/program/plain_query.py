@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from sqlmig.program.block_builder import BlockBuilder, Ctes, Unreadable
-from sqlmig.program.lexer import NUMBER, QUOTED, STRING, SYMBOL, WORD, Token
+from sqlmig.program.lexer import NUMBER, QUOTED, STRING, SYMBOL, WORD, Token, match_parentheses
 from sqlmig.program.query import Input, Output, Query, Reference, Star
 from sqlmig.program.vocabulary import KEYWORDS, PLAIN_FUNCTIONS, PLAIN_NAMES
 
@@ -42,11 +42,17 @@ def _give_up() -> NoReturn:
     raise Unreadable
 
 
+def _word(token: Token) -> str:
+    if token.kind == WORD:
+        return token.text.upper()
+    return token.text if token.kind == SYMBOL else ""
+
+
 class _PlainReader(BlockBuilder):
     def __init__(self, tokens: tuple[Token, ...]) -> None:
         super().__init__(tokens)
         self.words = [_word(token) for token in tokens]
-        self.closing = _match_parentheses(self.words)
+        self.closing = match_parentheses(self.words)
 
     def word(self, i: int, end: int) -> str:
         return self.words[i] if i < end else ""
@@ -385,24 +391,3 @@ class _PlainReader(BlockBuilder):
         is_plain = parts == (1 if source is None else 2)
         self.references.append(Reference(i, name, block, source, is_plain, place))
         return last + 1
-
-
-def _word(token: Token) -> str:
-    if token.kind == WORD:
-        return token.text.upper()
-    return token.text if token.kind == SYMBOL else ""
-
-
-def _match_parentheses(words: list[str]) -> dict[int, int]:
-    closing: dict[int, int] = {}
-    open_: list[int] = []
-    for i, word in enumerate(words):
-        if word == "(":
-            open_.append(i)
-        elif word == ")":
-            if not open_:
-                return {}
-            closing[open_.pop()] = i
-    for i in open_:
-        closing[i] = len(words)
-    return closing
