@@ -96,10 +96,12 @@ def _joined(
             _with_files(joined, files),
             _with_files(_program(project, theirs), _files(project, theirs)),
         )
-        sides = listed(names[: names.index(theirs)])
+        sides = names[: names.index(theirs)]
         if conflicts:
+            others = " or ".join(f"`{side}`" for side in sides)
             raise RevisionError(
-                f"{sides} and `{theirs}` both change {describe(conflicts)}, each in its own way",
+                f"{describe(conflicts)} {'is' if len(conflicts) == 1 else 'are'} changed by "
+                f"`{theirs}`, and in another way by {others}",
                 hint="make a revision on top of one of them that changes it as the other one "
                 f"does: `sqlmig revision -m ... --head {names[0]}`; then merge again",
             )
@@ -108,7 +110,7 @@ def _joined(
         except ProgramErrors as error:
             first = error.errors[0]
             raise RevisionError(
-                f"{sides} and `{theirs}` don't go together: {first.message}",
+                f"{listed([*sides, theirs])} don't go together: {first.message}",
                 location=Location(first.location.path) if first.location else None,
                 hint="one of them changes what the other one needs; make a revision on top of one "
                 f"that fits both: `sqlmig revision -m ... --head {names[0]}`; then merge again",
