@@ -14,8 +14,8 @@ UNRESOLVED = (
 )
 WRITE = (
     "An error occurred while calling o46.sql.\n: org.apache.spark.SparkException: "
-    "[TASK_WRITE_FAILED] Task failed while writing rows to file:/t. SQLSTATE: 58030\n\tat a.b(C:1)\n"
-    "Caused by: x.DeltaInvariantViolationException: [DELTA_NOT_NULL_CONSTRAINT_VIOLATED] "
+    "[TASK_WRITE_FAILED] Task failed while writing rows to file:/t. SQLSTATE: 58030\n\tat a.b(C:1)"
+    "\nCaused by: x.DeltaInvariantViolationException: [DELTA_NOT_NULL_CONSTRAINT_VIOLATED] "
     "NOT NULL constraint violated for column: id.\n\n\tat a.b(C:1)"
 )
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import sqlmig
 
-PRIVATE = re.compile(r"\b_jvm\b|\bsparkContext\b|\bSparkContext\b|\._j(?!ournal)\w+|\.rdd\b")
+PRIVATE = re.compile(
+    r"\b_jvm\b|\b[sS]parkContext\b|\.rdd\b|\b_sc\b"
+    r"|\b_j(?:df|sc|sparkSession|sdf|map|dt|c|seq|rdd|schema|reader|write|cols|conf)\b"
+)
 
 
 def test_nothing_private_of_pyspark_is_used() -> None:

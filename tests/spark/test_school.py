@@ -113,7 +113,8 @@ def test_a_view_takes_over_a_folder_and_any_column_name(school: Pipeline) -> Non
     # when
     school.use(
         "CREATE TABLE students (id INT, name STRING, PRIMARY KEY (id));"
-        "CREATE MATERIALIZED VIEW counts AS SELECT count(1), max(name) AS `most, of all` FROM students"
+        "CREATE MATERIALIZED VIEW counts AS "
+        "SELECT count(1), max(name) AS `most, of all` FROM students"
     )
     school.refresh("counts")
 

@@ -1,0 +1,60 @@
+"""Spark's analysis before anything is stopped: everything wrong at once, at its place."""
+
+from __future__ import annotations
+
+from tests.spark.pipelines import Pipeline
+
+SQL = """CREATE TABLE grades (student_id INT, grade DECIMAL(5,2), class_date DATE);
+CREATE VIEW good AS
+SELECT student_id,
+       grade
+FROM grades WHERE grade > 2;
+CREATE MATERIALIZED VIEW fine AS SELECT student_id, avg(grade) AS a FROM good GROUP BY student_id;
+"""
+
+
+def test_a_program_without_mistakes_has_no_blockers_and_reads_no_table(pipeline: Pipeline) -> None:
+    # given: no table exists yet
+    program = pipeline.use(SQL)
+
+    # when
+    blockers = pipeline.engine.analyze(program, ["fine"])
+
+    # then
+    assert list(blockers) == []
+
+
+def test_every_mistake_is_told_at_its_place_and_none_twice(pipeline: Pipeline) -> None:
+    # given
+    program = pipeline.use(
+        SQL
+        + """CREATE MATERIALIZED VIEW wrong AS
+  SELECT student_id,
+         date_ad(class_date, 1) AS next
+  FROM grades;
+CREATE MATERIALIZED VIEW noise AS SELECT next FROM wrong;
+CREATE MATERIALIZED VIEW loose AS SELECT student_id, sum(grade) AS s FROM grades;
+CREATE MATERIALIZED VIEW empty AS SELECT NULL AS nothing,
+  class_date - class_date AS days FROM grades;
+CREATE TABLE defaulted (id INT DEFAULT one + 1);
+"""
+    )
+
+    # when
+    blockers = pipeline.engine.analyze(program, list(program.relations))
+
+    # then
+    told = {(str(b.location), b.message.split(":")[0]) for b in blockers}
+    assert told == {
+        ("pipeline/school.sql:9:10", "`wrong`"),
+        ("pipeline/school.sql:12:35", "`loose`"),
+        ("pipeline/school.sql:13:35", "`empty.nothing` has no type"),
+        (
+            "pipeline/school.sql:13:35",
+            "`empty.days` is of type interval day, which Delta can't store",
+        ),
+        ("pipeline/school.sql:15:1", "`defaulted.id`"),
+    }, "`noise` only reads a broken view"
+    assert all("\n" not in b.message and "SQLSTATE" not in b.message for b in blockers)
+    hints = {b.message.split(":")[0]: b.hint for b in blockers}
+    assert hints["`empty.nothing` has no type"] == "write CAST(NULL AS string), or the type meant"
