@@ -18,7 +18,9 @@ CHANGED = "8f3c2a91d0be"
 
 def sqlmig(*arguments: str, expected: int = 0) -> None:
     """Type a command, and end here if its exit code is not the expected one."""
-    shown = " ".join(a if a.replace("-", "").replace("_", "").isalnum() else f'"{a}"' for a in arguments)
+    shown = " ".join(
+        a if a.replace("-", "").replace("_", "").isalnum() else f'"{a}"' for a in arguments
+    )
     print(f"\n$ sqlmig {shown}", flush=True)
     try:
         main(list(arguments), standalone_mode=True)

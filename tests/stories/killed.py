@@ -18,10 +18,16 @@ from sqlmig.execution import events
 def main() -> None:
     """Upgrade, and die on the way."""
     root, step, phase = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-    kinds = {"started": events.StepStarted, "effected": events.StepEffected}
 
     def observer(event: events.Event) -> None:
-        if isinstance(event, kinds[phase]) and event.step.number == step:
+        match event:
+            case events.StepStarted(now) if phase == "started":
+                pass
+            case events.StepEffected(now) if phase == "effected":
+                pass
+            case _:
+                return
+        if now.number == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
     commands.upgrade(commands.open_project(root), "head", yes=True, observer=observer)

@@ -89,6 +89,8 @@ def as_bag(found: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+        name: float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        else value
         for name, value in row.items()
     }

@@ -60,7 +60,10 @@ def test_the_walkthrough_shows_the_numbers_of_the_worked_example(tmp_path: Path)
         ["Bob", "physics", "92.000000"],
     ]
     courses = 'query "SELECT * FROM avg_grade_all_courses ORDER BY ALL"'
-    assert [[a, float(b)] for a, b in table_after(output, courses, 0)] == [["1", 92.0], ["2", 91.75]]
+    assert [[a, float(b)] for a, b in table_after(output, courses, 0)] == [
+        ["1", 92.0],
+        ["2", 91.75],
+    ]
     assert table_after(output, enriched, 2) == before
     assert "pipeline school on target local: AwaitingApproval" in output
 
@@ -68,12 +71,18 @@ def test_the_walkthrough_shows_the_numbers_of_the_worked_example(tmp_path: Path)
     without_java = {"JAVA_HOME": "/nowhere"}
     environment = {**os.environ, **without_java}
     current = subprocess.run(
-        [SQLMIG, "current", "--json"], cwd=root, capture_output=True, text=True, check=True,
+        [SQLMIG, "current", "--json"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
         env=environment,
     )
     assert json.loads(current.stdout)["revision"] == "4f1c2d9a7b60"
     for command in (["upgrade", "head", "--yes"], ["downgrade", "-1"]):
-        subprocess.run([SQLMIG, *command], cwd=root, capture_output=True, check=True, env=environment)
+        subprocess.run(
+            [SQLMIG, *command], cwd=root, capture_output=True, check=True, env=environment
+        )
     status = json.loads(run(root, str(SQLMIG), "status", "--json").stdout)
     assert status["state"] == "Running"
     assert sorted(status["relations"]) == ["avg_grade_enriched", "grades", "students"]

@@ -19,8 +19,10 @@ FIRST = """\
 CREATE TABLE pupils (id BIGINT, name STRING, PRIMARY KEY (id));
 CREATE MATERIALIZED VIEW names AS SELECT upper(name) AS name FROM pupils;
 """
-SECOND = FIRST.replace("pupils", "students").replace("name STRING", "full_name STRING, year INT").replace(
-    "upper(name)", "upper(full_name)"
+SECOND = (
+    FIRST.replace("pupils", "students")
+    .replace("name STRING", "full_name STRING, year INT")
+    .replace("upper(name)", "upper(full_name)")
 )
 HOOKS = '''
 
@@ -87,7 +89,9 @@ def test_hooks_are_shown_by_a_plan_and_run_once_by_an_upgrade(
     assert as_bag(rows(project, "SELECT * FROM students")) == as_bag(
         [{"id": 1, "full_name": "Alice", "year": 2026}, {"id": 2, "full_name": "Bob", "year": 2026}]
     )
-    assert as_bag(rows(project, "SELECT * FROM names")) == as_bag([{"name": "ALICE"}, {"name": "BOB"}])
+    assert as_bag(rows(project, "SELECT * FROM names")) == as_bag(
+        [{"name": "ALICE"}, {"name": "BOB"}]
+    )
 
     # when the file is gone and it is taken back
     (tmp_path / "revisions").rename(tmp_path / "gone")
@@ -123,4 +127,6 @@ def test_a_failing_hook_leaves_the_old_revision_and_its_data(
     assert state.error is not None
     assert "no such school" in state.error
     assert as_bag(rows(project, "SELECT * FROM pupils")) == before
-    assert as_bag(rows(project, "SELECT * FROM names")) == as_bag([{"name": "ALICE"}, {"name": "BOB"}])
+    assert as_bag(rows(project, "SELECT * FROM names")) == as_bag(
+        [{"name": "ALICE"}, {"name": "BOB"}]
+    )

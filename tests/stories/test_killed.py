@@ -90,7 +90,12 @@ def run_killed(root: Path, step: int, phase: str) -> int:
     """Upgrade in another process that kills itself; its exit code."""
     command = [sys.executable, "-m", "tests.stories.killed", str(root), str(step), phase]
     done = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300, check=False
+        command,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode
@@ -115,8 +120,17 @@ def test_a_run_killed_at_every_step_is_finished_by_the_next_or_taken_back(
     shutil.copytree(root, tmp_path / "undisturbed")
     after, plan = undisturbed(tmp_path / "undisturbed")
     assert {type(s.action).__name__ for s in plan.steps} >= {
-        "Stop", "Checkpoint", "RenameTable", "CreateTable", "AlterTable", "Execute", "RunFunction",
-        "StartSource", "Bootstrap", "Detach", "Resume",
+        "Stop",
+        "Checkpoint",
+        "RenameTable",
+        "CreateTable",
+        "AlterTable",
+        "Execute",
+        "RunFunction",
+        "StartSource",
+        "Bootstrap",
+        "Detach",
+        "Resume",
     }
 
     # when: each process goes on where the last one died, and dies after its next step's effect

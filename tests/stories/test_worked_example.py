@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -35,7 +35,7 @@ AFTER = [
     {"student_name": "Bob", "class": "algebra", "class_avg": 91.5},
     {"student_name": "Bob", "class": "physics", "class_avg": 92.0},
 ]
-DETAILS = {
+DETAILS: dict[str, Any] = {
     "added_input_connectors": [],
     "added_output_connectors": [],
     "modified_input_connectors": [],
