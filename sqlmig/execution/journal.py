@@ -71,6 +71,7 @@ class Journal:
         self._provenance = provenance or Provenance()
         self._clock = clock
         self._version = -1
+        self._is_read = False
         self._folding = Folding()
         self._deployment = Deployment()
         self.owner = Owner(uuid.uuid4().hex, socket.gethostname(), os.getpid(), process_start())
@@ -87,7 +88,7 @@ class Journal:
             LedgerError: the ledger belongs to another pipeline.
         """
         version, records = self._ledger.read()
-        self._version = version
+        self._version, self._is_read = version, True
         self._folding = Folding()
         for record in records:
             self._folding.take(record)
@@ -118,6 +119,8 @@ class Journal:
             The record as written, with its `seq`.
         """
         while True:
+            if not self._is_read:
+                self.refresh()
             if check is not None:
                 check(self._deployment)
             record = Record(

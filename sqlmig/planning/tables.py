@@ -18,7 +18,7 @@ from sqlmig.planning.steps import (
     Volume,
 )
 from sqlmig.planning.table_change import TableChange, table_change
-from sqlmig.planning.undo import find_way_back
+from sqlmig.planning.undo import WayBack, find_way_back
 from sqlmig.program.canonical import fingerprint
 from sqlmig.program.model import RelationKind, Table
 
@@ -37,10 +37,9 @@ def plan_tables(draft: Draft, number: int, stage: Stage) -> None:
         state = draft.states.get(name)
         if state is not None and state.kind != _TABLE:
             state = None
-        kept = draft.kept(stage.revision, name)
-        if kept is not None and kept.kind == _TABLE and kept.fingerprint == fingerprint(table):
-            _attach(draft, name, kept)
-        elif state is None:
+        if _take_up(draft, number, stage, table):
+            continue
+        if state is None:
             _create(draft, number, table)
         else:
             old = stage.before.tables.get(origin.get(name, name))
@@ -84,7 +83,18 @@ def _one_by_one(renames: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         pending[waiting] = final
 
 
-def _attach(draft: Draft, name: str, kept: RelationState) -> None:
+def _take_up(draft: Draft, number: int, stage: Stage, table: Table) -> bool:
+    """Attach the table that the stage's revision had, if it is detached, and put it back."""
+    name, mark = table.name, fingerprint(table)
+    kept = draft.kept(stage.revision, name)
+    if kept is None or kept.kind != _TABLE:
+        return False
+    way = find_way_back(kept, _earlier_content(draft, stage, name), mark)
+    if way is None and kept.fingerprint != mark:
+        draft.warnings.append(
+            f"`{name}` begins empty: folder `{kept.folder}` keeps its rows under another definition"
+        )
+        return False
     draft.states[name] = kept
     draft.fresh.pop(name, None)
     draft.returned.add(name)
@@ -93,6 +103,14 @@ def _attach(draft: Draft, name: str, kept: RelationState) -> None:
         "it is as it was when this revision was deployed last",
         writes=draft.volume(name, kept),
     )
+    if way is not None:
+        _put_back(draft, number, table, way, kept)
+    return True
+
+
+def _earlier_content(draft: Draft, stage: Stage, name: str) -> str:
+    earlier = draft.deployment.relation_history.get((stage.revision or "base", name))
+    return earlier.content if earlier else ""
 
 
 def _create(draft: Draft, number: int, table: Table) -> None:
@@ -166,13 +184,27 @@ def _restore(
     change: TableChange | None,
 ) -> bool:
     """Put the table back to how the stage's revision left it, where that is possible."""
-    name = table.name
-    earlier = draft.deployment.relation_history.get((stage.revision or "base", name))
-    if earlier is None or earlier.content == state.content:
-        return False
-    way = find_way_back(state, earlier.content, fingerprint(table))
+    content = _earlier_content(draft, stage, table.name)
+    way = find_way_back(state, content, fingerprint(table)) if content != state.content else None
     if way is None:
         return False
+    can_alter = change is not None and change.reason_to_empty is None
+    renamed = stage.columns.get(table.name, {}) if can_alter else None
+    _put_back(draft, number, table, way, state, can_alter=can_alter, renamed=renamed)
+    return True
+
+
+def _put_back(
+    draft: Draft,
+    number: int,
+    table: Table,
+    way: WayBack,
+    state: RelationState,
+    *,
+    can_alter: bool = False,
+    renamed: Mapping[str, str] | None = None,
+) -> None:
+    name = table.name
     draft.states[name] = way.state
     draft.fresh.pop(name, None)
     draft.returned.add(name)
@@ -183,15 +215,14 @@ def _restore(
             state.folder,
             way.state.version,
             way.state.content,
-            change is not None and change.reason_to_empty is None,
-            tuple(sorted(stage.columns.get(name, {}).items())),
+            can_alter,
+            tuple(sorted((renamed or {}).items())),
             number,
         ),
         draft.cause("table", name) or "it goes back to how this revision left it",
         writes=draft.volume(name, way.state),
         destructive=f"the rows written to `{name}` since it was emptied" if loses else None,
     )
-    return True
 
 
 def _count(rows: int) -> str:
