@@ -1,4 +1,4 @@
-"""The main job on this project, as a user types it: deploy, look, plan a change, deploy it, go back.
+"""The main job on this project, as a user types it: deploy, look, plan a change, apply, go back.
 
 All commands run in this one process, so that Spark starts once. `make example` calls it.
 """

@@ -60,10 +60,7 @@ class ProgramErrors(SqlmigError):
     """All mistakes found in a program, in file order, so that one run shows them all."""
 
     def __init__(self, errors: Iterable[ProgramError]) -> None:
-        self.errors = tuple(
-            sorted(errors, key=lambda e: (str(e.location.path), e.location.line or 0, e.location.column or 0)
-                   if e.location else ("", 0, 0))
-        )
+        self.errors = tuple(sorted(errors, key=_place))
         count = len(self.errors)
         super().__init__(f"{count} error{'s' if count != 1 else ''} in the pipeline's SQL")
 
@@ -72,6 +69,11 @@ class ProgramErrors(SqlmigError):
 
     def __str__(self) -> str:
         return "\n".join(str(error) for error in self.errors)
+
+
+def _place(error: ProgramError) -> tuple[str, int, int]:
+    at = error.location
+    return (at.path, at.line or 0, at.column or 0) if at else ("", 0, 0)
 
 
 class RevisionError(SqlmigError):

@@ -1,7 +1,7 @@
 """A program that a test runs and that kills itself: `killed.py ROOT STEP PHASE`.
 
-It upgrades the project in ROOT to its head and sends itself SIGKILL at step STEP: in PHASE `started`
-when the STARTED record is written, in `effected` when the effect is made and not yet recorded.
+It upgrades the project in ROOT to its head and sends itself SIGKILL at step STEP: in `started`
+when the STARTED record is there, in `effected` when the effect is made and not yet recorded.
 With STEP 0 it lives.
 """
 

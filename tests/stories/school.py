@@ -1,4 +1,4 @@
-"""Projects that the stories use: made on disk, driven through `sqlmig.commands` as a user's script would."""
+"""Projects that the stories use, driven through `sqlmig.commands` as by a user's script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every change of the fixture, on real Spark and Delta: the diff, what the bootstrap leaves, and the rows after."""
+"""Every change of the fixture on real Spark and Delta: its diff, and the rows it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example project as a user runs it: the walkthrough in a process of its own, and the installed command."""
+"""The example project as a user runs it: its walkthrough, and the installed command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks on real Spark and Delta: run once, never on a dry run, and a failing one changes nothing."""
+"""Hooks on real Spark and Delta: run once, not on a dry run; a failing one changes nothing."""
 
 from __future__ import annotations
 
