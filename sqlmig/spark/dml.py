@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from sqlmig.errors import EngineError
 from sqlmig.program.lexer import LexError, Token, tokenize
-from sqlmig.program.model import Column, Program, Table
+from sqlmig.program.model import Program, Table
 
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE"})
 _AFTER_TARGET = frozenset({"SET", "WHERE", "USING"})
@@ -235,56 +235,3 @@ def _upstream(program: Program, name: str) -> set[str]:
             found.add(read)
             pending.append(read)
     return found
-
-
-def with_defaults(query: str, columns: list[Column]) -> str:
-    """`query` with each `DEFAULT` in its VALUES replaced by the column's own default."""
-    try:
-        tokens = tokenize(query)
-    except LexError:
-        return query
-    if not tokens or tokens[0].word != "VALUES":
-        return query
-    edits: list[tuple[int, int, str]] = []
-    depth = position = 0
-    for index, token in enumerate(tokens[1:], 1):
-        if token.text in ("(", "[", "{"):
-            depth += 1
-            if depth == 1:
-                position = 0
-        elif token.text in (")", "]", "}"):
-            depth -= 1
-        elif token.text == "," and depth == 1:
-            position += 1
-        elif token.word == "DEFAULT" and depth <= 1 and position < len(columns):
-            around = tokens[index - 1].text in ("(", ",", "VALUES")
-            follows = tokens[index + 1].text if index + 1 < len(tokens) else ","
-            if around and follows in (")", ","):
-                text = f"({columns[position].default or 'NULL'})"
-                edits.append((token.start, token.end, text))
-    return _edited(query, edits)
-
-
-def rewritten(statement: Statement, table: Table, target: str) -> str:
-    """An UPDATE, DELETE or MERGE with its target's name replaced by `target`.
-
-    The table's own name stays as an alias when the statement gives none, and `column = DEFAULT`
-    becomes the column's default.
-    """
-    start, end = statement.span
-    name = statement.text[start:end]
-    edits = [(start, end, target if statement.has_alias else f"{target} AS {name}")]
-    columns = {column.name.lower(): column for column in table.columns}
-    tokens = statement.tokens
-    for before, sign, token in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if sign.text == "=" and token.word == "DEFAULT" and before.is_name:
-            column = columns.get(before.folded)
-            if column is not None:
-                edits.append((token.start, token.end, f"({column.default or 'NULL'})"))
-    return _edited(statement.text, edits)
-
-
-def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
-    for start, end, replacement in sorted(edits, reverse=True):
-        text = text[:start] + replacement + text[end:]
-    return text

@@ -13,10 +13,11 @@ from sqlmig.ledger.records import RelationState
 from sqlmig.program.lexer import Token
 from sqlmig.program.model import Column, Program, Table
 from sqlmig.spark.assignment import explain_cast, obstacle
-from sqlmig.spark.dml import Statement, read_statement, rewritten, target_table, with_defaults
+from sqlmig.spark.dml import Statement, read_statement, target_table
 from sqlmig.spark.failures import describe, told
 from sqlmig.spark.names import delta_name
 from sqlmig.spark.relations import register
+from sqlmig.spark.rewriting import rewritten, with_defaults
 from sqlmig.spark.sessions import Sessions, once, transaction_name
 from sqlmig.spark.upsert import ORDER, filled, stored, write_rows
 from sqlmig.warehouse import DeltaWarehouse

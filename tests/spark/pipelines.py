@@ -27,7 +27,7 @@ class Pipeline:
         root: the project's folder; the warehouse is in it.
     """
 
-    def __init__(self, spark: SparkSession, root: Path, secrets: Mapping[str, str] = {}) -> None:  # noqa: B006
+    def __init__(self, spark: SparkSession, root: Path, secrets: Mapping[str, str] = {}) -> None:
         self.root = root
         self.warehouse = DeltaWarehouse(str(root / "warehouse"))
         self.engine = SparkEngine(lambda: spark, self.warehouse, root, dict(secrets).get)

@@ -7,7 +7,8 @@ import pytest
 from sqlmig.errors import EngineError
 from sqlmig.program.model import Column
 from sqlmig.program.parse import parse_program
-from sqlmig.spark.dml import read_statement, rewritten, target_table, with_defaults
+from sqlmig.spark.dml import read_statement, target_table
+from sqlmig.spark.rewriting import rewritten, with_defaults
 
 PROGRAM = parse_program(
     {
@@ -52,6 +53,14 @@ def test_an_insert_is_its_table_its_columns_and_its_query(
         (
             "MERGE INTO grades AS t USING good s ON t.id = s.id WHEN MATCHED THEN DELETE",
             "MERGE INTO T AS t USING good s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        ),
+        (
+            "MERGE INTO grades t USING good s ON t.id = s.id WHEN NOT MATCHED AND f(s.id, 1) > 2 "
+            "THEN INSERT (id) VALUES (g(s.id, 1)) WHEN NOT MATCHED THEN INSERT (id, grade) "
+            "VALUES (1, DEFAULT)",
+            "MERGE INTO T t USING good s ON t.id = s.id WHEN NOT MATCHED AND f(s.id, 1) > 2 "
+            "THEN INSERT (id, `grade`) VALUES (g(s.id, 1), (5)) WHEN NOT MATCHED THEN INSERT "
+            "(id, grade) VALUES (1, (5))",
         ),
         ("DELETE FROM grades -- of 'grades'\nWHERE id = 1",
          "DELETE FROM T AS grades -- of 'grades'\nWHERE id = 1"),
