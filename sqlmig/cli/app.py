@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import re
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -220,6 +222,9 @@ def main(ctx: click.Context) -> None:
     """
     if os.environ.get("NO_COLOR"):
         ctx.color = False
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if ctx.invoked_subcommand is None:
         say(ctx.get_help())
         ctx.exit(2)

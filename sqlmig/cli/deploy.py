@@ -233,8 +233,8 @@ def _report(result: Deployed, *, as_json: bool) -> None:
 
         say(to_text(plan))
         say(f"AwaitingApproval: plan {plan.id} is recorded, and nothing was run.")
-        say(f"\nhint: `sqlmig approve {plan.id}` carries it out,")
-        say(f"      `sqlmig reject {plan.id}` turns it down")
+        carry, turn = f"`sqlmig approve {plan.id}`", f"`sqlmig reject {plan.id}`"
+        say(f"\nhint: {carry} carries it out, {turn} turns it down")
         context.exit(_WAITS)
     failures = result.tick.failures if result.tick else {}
     say(f"{plan.target or 'base'} is deployed.")

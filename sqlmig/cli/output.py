@@ -29,7 +29,7 @@ def painted(text: str) -> str:
     """
     return _SIGN.sub(
         lambda found: click.style(
-            found[0], fg=_COLORS[found[0].strip()], bold=found[0].endswith(":")
+            found[0], fg=_COLORS[found[0].strip()], bold=found[0].endswith(":") or None
         ),
         text,
     )
