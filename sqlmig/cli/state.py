@@ -178,7 +178,7 @@ def diff_command(before: str, after: str, as_json: bool) -> None:
     A and B are revisions (head, an id or its prefix, -1, label@head ...), `deployed` (what runs
     now; the default of A) or `working` (pipeline/*.sql as it is; the default of B).
 
-    + is added, - is removed, ~ is modified, in itself or by what it reads.
+    Signs: + added, - removed, ~ modified, in itself or by what it reads.
     """
     difference = commands.diff(opened(), before, after)
     if as_json:
