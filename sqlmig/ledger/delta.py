@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +37,12 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
     ("details", "string"),
 )
 _JSON = frozenset({"program", "program_diff", "cut", "versions", "details"})
-_COMPACT_AFTER = 200
-"""Files in the ledger after which an append compacts it, to keep reading fast."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_COMPACT_AFTER = 50
+"""Files of the ledger at which an append compacts it first.
+
+With 1,000 files an append takes 300 ms instead of 15, and a read 900 ms instead of 40.
+"""
 
 
 class DeltaLedger:
@@ -111,40 +115,70 @@ class DeltaLedger:
             LedgerError: the store refused the write (a full disk, missing rights).
         """
         from deltalake import CommitProperties, write_deltalake
-        from deltalake.exceptions import CommitFailedError, DeltaError
+        from deltalake.exceptions import DeltaError
 
         table = self._open() if expected >= 0 else self._create()
         if table is None or int(table.version()) != max(expected, 0):
             raise LedgerConflict("another process wrote to the ledger first")
-        written = replace(record, seq=int(table.version()) + 1)
         try:
+            self._compact(table)
+            written = replace(record, seq=int(table.version()) + 1)
             write_deltalake(
                 table,
                 _rows(written),
                 mode="append",
                 commit_properties=CommitProperties(max_commit_retries=0),
             )
-        except CommitFailedError as error:
-            self._table = None
-            raise LedgerConflict("another process wrote to the ledger first") from error
         except (DeltaError, OSError) as error:
-            self._table = None
-            raise LedgerError(
-                f"the ledger at {self.path} can't be written: {_first_line(error)}",
-                hint="check free space and rights, then run the command again",
-            ) from error
+            raise self._refused(error, expected) from error
         return written
 
     def compact(self) -> None:
-        """Put the ledger's small files into one where there are many. The rows stay as they are."""
+        """Put the ledger's small files into one where there are many; the rows stay as they are.
+
+        Raises:
+            LedgerConflict: another writer came between.
+        """
+        from deltalake.exceptions import DeltaError
+
         table = self._open()
-        if table is not None and len(table.file_uris()) >= _COMPACT_AFTER:
-            table.optimize.compact()
-            table.create_checkpoint()
+        if table is None:
+            return
+        expected = int(table.version())
+        try:
+            self._compact(table)
+        except (DeltaError, OSError) as error:
+            raise self._refused(error, expected) from error
+
+    def _compact(self, table: DeltaTable) -> None:
+        if len(table.file_uris()) < _COMPACT_AFTER:
+            return
+        from deltalake import CommitProperties
+
+        expected = int(table.version())
+        done = table.optimize.compact(commit_properties=CommitProperties(max_commit_retries=0))
+        expected += bool(done["numFilesAdded"])
+        if int(table.version()) != expected:  # delta-rs reads what others committed after it, too
+            raise LedgerConflict("another process wrote to the ledger first")
+
+    def _refused(self, error: Exception, expected: int) -> LedgerError:
+        """What a refused write means: a conflict only if another one's write is there.
+
+        A full disk makes a commit fail too, and to try that again would never end.
+        """
+        from deltalake.exceptions import CommitFailedError
+
+        self._table = None
+        if isinstance(error, CommitFailedError) and self.version() > max(expected, 0):
+            return LedgerConflict("another process wrote to the ledger first")
+        return LedgerError(
+            f"the ledger at {self.path} can't be written: {_first_line(error)}",
+            hint="check free space and rights, then run the command again",
+        )
 
     def _open(self) -> DeltaTable | None:
         if self._table is not None:
-            self._table.update_incremental()
+            self._update(self._table)
             return self._table
         if "://" not in self.path and not (Path(self.path) / "_delta_log").is_dir():
             return None
@@ -155,12 +189,24 @@ class DeltaLedger:
             self._table = DeltaTable(self.path, storage_options=self.storage_options)
         except TableNotFoundError:
             return None
-        except (DeltaError, OSError) as error:
-            raise LedgerError(
-                f"the ledger at {self.path} can't be opened: {_first_line(error)}",
-                hint="check the target's warehouse in sqlmig.yml, and its rights",
-            ) from error
+        except (DeltaError, OSError, ValueError) as error:
+            raise self._unreadable(error) from error
         return self._table
+
+    def _update(self, table: DeltaTable) -> None:
+        from deltalake.exceptions import DeltaError
+
+        try:
+            table.update_incremental()
+        except (DeltaError, OSError, ValueError) as error:
+            self._table = None
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> LedgerError:
+        return LedgerError(
+            f"the ledger at {self.path} can't be opened: {_first_line(error)}",
+            hint="check the target's warehouse in sqlmig.yml, and its rights",
+        )
 
     def _create(self) -> DeltaTable:
         from deltalake import DeltaTable, Field, Schema
@@ -221,14 +267,20 @@ def _rows(record: Record) -> Any:
         if name in _JSON:
             value = None if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
         if kind == "timestamp":
-            micros = int(value.timestamp() * 1_000_000)
+            micros = (value - _EPOCH) // timedelta(microseconds=1)
             data_type = DataType.timestamp("us", tz="UTC")
             arrays[name] = Array([micros], DataType.int64()).cast(data_type)
         else:
             data_type = types[kind]()
-            arrays[name] = Array([getattr(value, "value", value)], data_type)
+            arrays[name] = Array([_storable(value)], data_type)
         fields.append(Field(name, data_type, nullable=name != "seq"))
     return Table.from_pydict(arrays, schema=Schema(fields))
+
+
+def _storable(value: Any) -> Any:
+    """A value as Arrow takes it; what is no Unicode in an error's text is escaped."""
+    plain = getattr(value, "value", value)
+    return plain.encode(errors="backslashreplace").decode() if isinstance(plain, str) else plain
 
 
 def _record(values: dict[str, Any]) -> Record:

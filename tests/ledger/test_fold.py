@@ -1,0 +1,223 @@
+"""The fold: each record changes the state as the design says."""
+
+from __future__ import annotations
+
+from sqlmig.ledger.fold import Deployment, State, fold, materialization_key
+from sqlmig.ledger.records import ConnectorState, Cut, Kind, Status
+from tests.ledger.samples import NOON, OWNER, Story, revision, state
+
+
+def test_an_empty_ledger_is_stopped_at_base() -> None:
+    assert fold([]) == Deployment()
+    assert fold([]).state is State.STOPPED
+    assert fold([]).revision is None
+
+
+def test_a_plan_that_waits_awaits_approval() -> None:
+    now = Story().plan(Status.AWAITING).fold()
+    assert now.state is State.AWAITING_APPROVAL
+    assert now.awaiting is not None
+    assert now.awaiting.target == "r1"
+    assert now.unfinished is None
+
+
+def test_a_rejected_plan_leaves_what_was() -> None:
+    assert Story().plan(Status.AWAITING).plan(Status.REJECTED).fold().state is State.STOPPED
+    story = Story().applied("r1", t=state("t")).plan(Status.AWAITING, "r2")
+    now = story.plan(Status.REJECTED, "r2").fold()
+    assert (now.state, now.awaiting, now.revision) == (State.RUNNING, None, "r1")
+
+
+def test_a_plan_that_started_is_bootstrapping_and_waits_no_more() -> None:
+    now = Story().plan(Status.AWAITING).plan(Status.STARTED).fold()
+    assert now.state is State.BOOTSTRAPPING
+    assert now.awaiting is None
+    assert now.unfinished is not None
+    assert now.unfinished.run == "p-2"
+    assert now.unfinished.owner == OWNER
+
+
+def test_each_attempt_of_a_plan_has_a_run_of_its_own() -> None:
+    story = Story().plan(Status.STARTED).plan(Status.ROLLED_BACK, None).plan(Status.STARTED)
+    unfinished = story.fold().unfinished
+    assert unfinished is not None
+    assert unfinished.run == "p-3"
+
+
+def test_steps_change_the_plans_cut_and_not_the_deployed_one() -> None:
+    story = Story().plan(Status.STARTED).checkpoint(Cut())
+    now = story.changed(3, relations={"t": state("t").to_dict()}).fold()
+    assert now.cut == Cut()
+    assert now.unfinished is not None
+    assert now.unfinished.cut.relations == {"t": state("t")}
+    assert now.unfinished.checkpoint == Cut()
+    assert now.unfinished.steps[3].status is Status.DONE
+
+
+def test_an_applied_plan_is_running_with_its_cut_program_and_revision() -> None:
+    now = Story().applied("r1", t=state("t")).fold()
+    assert (now.state, now.revision, now.unfinished) == (State.RUNNING, "r1", None)
+    assert now.program == {"p.sql": "-- r1"}
+    assert now.cut.relations == {"t": state("t")}
+    assert now.applied == {"r1": revision("r1")}
+    assert now.deployed_seq == now.seq
+    assert now.since == NOON.replace(second=now.seq)
+
+
+def test_a_downgrade_takes_revisions_from_applied_and_leaves_them_known() -> None:
+    story = Story().applied("r1", t=state("t")).applied("r2", t=state("t", 1))
+    story.plan(Status.STARTED, None, downs=["r2", "r1"]).checkpoint(Cut())
+    now = story.plan(Status.APPLIED, None).fold()
+    assert now.applied == {}
+    assert sorted(now.known) == ["r1", "r2"]
+    assert now.revision is None
+
+
+def test_a_merge_lays_a_steps_change_over_the_cut() -> None:
+    story = Story().applied("r1", t=state("t"), u=state("u"))
+    story.plan(Status.STARTED, "r2").checkpoint(story.fold().cut)
+    story.changed(3, relations={"t": state("t", 1).to_dict()})
+    now = story.plan(Status.APPLIED, "r2").fold()
+    assert now.cut.relations == {"t": state("t", 1), "u": state("u")}
+
+
+def test_a_detached_relation_stays_in_the_cut_as_detached() -> None:
+    story = Story().applied("r1", t=state("t"), u=state("u"))
+    story.plan(Status.STARTED, "r2").checkpoint(story.fold().cut).changed(3, removed=["t"])
+    now = story.plan(Status.APPLIED, "r2").fold()
+    assert now.cut.relations == {"u": state("u")}
+    assert now.cut.detached == {"t": state("t")}
+    assert now.folders == {"t", "u"}
+
+
+def test_a_renamed_table_is_forgotten_under_its_old_name_and_not_detached() -> None:
+    story = Story().applied("r1", t=state("t"))
+    story.plan(Status.STARTED, "r2").checkpoint(story.fold().cut)
+    story.changed(3, relations={"u": state("t").to_dict()}, forgotten=["t"])
+    now = story.plan(Status.APPLIED, "r2").fold()
+    assert now.cut.relations == {"u": state("t")}
+    assert now.cut.detached == {}
+
+
+def test_a_connector_that_was_removed_is_kept_with_its_offsets() -> None:
+    offsets = ConnectorState("t.s", 1, "f")
+    story = Story().plan(Status.STARTED).checkpoint(Cut())
+    story.changed(3, connectors={"t.s": offsets.to_dict()}).plan(Status.APPLIED)
+    story.plan(Status.STARTED, "r2").checkpoint(story.fold().cut)
+    now = story.changed(3, removed_connectors=["t.s"]).plan(Status.APPLIED, "r2").fold()
+    assert now.cut.connectors == {}
+    assert now.cut.detached_connectors == {"t.s/1": offsets}
+    assert now.connector_history[("r1", "t.s")] == offsets
+
+
+def test_a_plan_taken_back_leaves_the_cut_that_it_restored() -> None:
+    story = Story().applied("r1", t=state("t"))
+    story.plan(Status.STARTED, "r2").checkpoint(story.fold().cut)
+    story.changed(3, relations={"t": state("t", 1).to_dict()})
+    restored = Cut({"t": state("t", 2, content="t@0")})
+    now = story.plan(Status.ROLLED_BACK, "r1", cut=restored.to_dict(), error="boom").fold()
+    assert (now.state, now.revision, now.unfinished) == (State.RUNNING, "r1", None)
+    assert now.cut == restored
+    assert now.error == "boom"
+
+
+def test_a_first_plan_taken_back_is_stopped_with_nothing() -> None:
+    story = Story().plan(Status.STARTED).checkpoint(Cut())
+    now = story.plan(Status.ROLLED_BACK, None, cut={}).fold()
+    assert (now.state, now.cut) == (State.STOPPED, Cut())
+
+
+def test_a_plan_that_could_not_be_taken_back_has_failed_until_it_is() -> None:
+    story = Story().plan(Status.STARTED).plan(Status.ROLLING_BACK, error="boom")
+    assert story.fold().state is State.BOOTSTRAPPING
+    now = story.plan(Status.FAILED, error="boom; taking it back failed: disk").fold()
+    assert now.state is State.FAILED
+    assert now.error == "boom; taking it back failed: disk"
+    assert now.unfinished is not None
+    assert now.unfinished.is_rolling_back
+    resumed = story.plan(Status.RESUMED).fold()
+    assert resumed.state is State.BOOTSTRAPPING
+    assert resumed.unfinished is not None
+    assert resumed.unfinished.is_rolling_back
+
+
+def test_why_a_plan_is_taken_back_is_kept_though_the_process_dies() -> None:
+    unfinished = Story().plan(Status.STARTED).plan(Status.ROLLING_BACK, error="boom").fold()
+    assert unfinished.unfinished is not None
+    assert unfinished.unfinished.error == "boom"
+
+
+def test_a_stamp_sets_revision_and_program_and_leaves_the_data() -> None:
+    story = Story().applied("r1", t=state("t"))
+    details = {"ups": [revision("r1").to_dict(), revision("r2").to_dict()]}
+    now = story.add(
+        Kind.STAMP, Status.DONE, revision="r2", program={"p.sql": "-- r2"}, details=details
+    ).fold()
+    assert (now.revision, now.program) == ("r2", {"p.sql": "-- r2"})
+    assert sorted(now.applied) == ["r1", "r2"]
+    assert now.cut.relations == {"t": state("t")}
+    assert now.deployed_seq == now.seq
+
+
+def test_a_stamp_with_purge_ends_what_is_unfinished() -> None:
+    story = Story().plan(Status.STARTED)
+    now = story.add(Kind.STAMP, Status.DONE, details={"purge": True, "ups": []}).fold()
+    assert (now.unfinished, now.revision, now.state) == (None, None, State.RUNNING)
+
+
+def test_a_tick_runs_then_records_what_it_changed() -> None:
+    story = Story().applied("r1", t=state("t"))
+    details = {"owner": OWNER.to_dict()}
+    assert story.add(Kind.TICK, Status.STARTED, details=details).fold().ticking == OWNER
+    now = story.add(
+        Kind.TICK, Status.DONE, cut={"relations": {"t": state("t", 1).to_dict()}}, error="t.s: x"
+    ).fold()
+    assert (now.ticking, now.ticks, now.error) == (None, 1, "t.s: x")
+    assert now.cut.relations == {"t": state("t", 1)}
+    assert now.last_tick is not None
+    assert now.relation_history[("r1", "t")] == state("t", 1)
+
+
+def test_a_tick_that_failed_is_over_and_says_why() -> None:
+    story = Story().applied("r1", t=state("t"))
+    story.add(Kind.TICK, Status.STARTED, details={"owner": OWNER.to_dict()})
+    now = story.add(Kind.TICK, Status.FAILED, error="boom").fold()
+    assert (now.ticking, now.ticks, now.error) == (None, 0, "boom")
+
+
+def test_a_plan_that_starts_ends_a_tick_that_never_came_back() -> None:
+    story = Story().applied("r1", t=state("t"))
+    story.add(Kind.TICK, Status.STARTED, details={"owner": OWNER.to_dict()})
+    assert story.plan(Status.STARTED, "r2").fold().ticking is None
+
+
+def test_an_exec_changes_its_table() -> None:
+    story = Story().applied("r1", t=state("t"))
+    now = story.add(
+        Kind.EXEC, Status.DONE, cut={"relations": {"t": state("t", 1).to_dict()}}
+    ).fold()
+    assert now.cut.relations == {"t": state("t", 1)}
+    assert now.ticks == 0
+
+
+def test_published_contents_of_views_are_found_by_what_they_were_computed_from() -> None:
+    view = state("v", 3, kind="materialized view", inputs={"t": "t@0"})
+    now = Story().applied("r1", t=state("t"), v=view).fold()
+    key = materialization_key("v", "f", {"t": "t@0"})
+    assert now.materializations == {key: view}
+
+
+def test_what_a_dead_tick_wrote_is_remembered_from_the_checkpoint_on() -> None:
+    story = Story().applied("r1", t=state("t"))
+    story.plan(Status.STARTED, "r2").checkpoint(Cut({"t": state("t", 5)}))
+    now = story.fold()
+    assert now.relation_history[("r1", "t")] == state("t", 5)
+    assert now.cut.relations == {"t": state("t")}
+
+
+def test_each_revision_remembers_the_states_that_it_was_left_with() -> None:
+    story = Story().applied("r1", t=state("t")).applied("r2", t=state("t", 1))
+    assert story.fold().relation_history == {
+        ("r1", "t"): state("t"),
+        ("r2", "t"): state("t", 1),
+    }
