@@ -6,8 +6,8 @@ They start no Spark.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -166,23 +166,25 @@ def history(
         graph, deployment = project.history()
     deployed = deployment.revision if deployment else None
     names = resolve_range(graph, rev_range or ":", deployed)
-    return tuple(_entry(project, graph, name, deployment) for name in names)
+    entries = tuple(_entry(project, graph, name, deployment) for name in names)
+    return entries if with_current else _unmarked(entries)
 
 
 def heads(project: Project) -> tuple[Entry, ...]:
     """The revisions that nothing follows, sorted."""
     graph, deployment = project.history()
-    return tuple(_entry(project, graph, name, deployment) for name in graph.heads)
+    return _unmarked(_entry(project, graph, name, deployment) for name in graph.heads)
 
 
 def branches(project: Project) -> tuple[tuple[Entry, tuple[Entry, ...]], ...]:
     """Each branch point with the revisions that follow it."""
     graph, deployment = project.history()
+    entries = {
+        entry.revision: entry
+        for entry in _unmarked(_entry(project, graph, name, deployment) for name in graph)
+    }
     return tuple(
-        (
-            _entry(project, graph, name, deployment),
-            tuple(_entry(project, graph, child, deployment) for child in graph.children(name)),
-        )
+        (entries[name], tuple(entries[child] for child in graph.children(name)))
         for name in graph.branch_points
     )
 
@@ -321,6 +323,11 @@ def _program(project: Project, name: str, deployment: Deployment | None) -> Prog
     if revision is None:
         return EMPTY_PROGRAM
     return project.parse(project.revision_files(revision, deployment))
+
+
+def _unmarked(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The entries without a mark at the deployed one, which nobody asked for."""
+    return tuple(replace(e, is_current=False) if e.is_current else e for e in entries)
 
 
 def _entry(

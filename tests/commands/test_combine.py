@@ -50,7 +50,7 @@ def edits(draw: st.DrawFn, names: tuple[str, ...], base: Statements) -> Statemen
     """`base` with some of `names` redefined, added or removed."""
     edited = dict(base)
     for name in names:
-        what = draw(st.sampled_from(["keep", "keep", "change", "remove"]))
+        what = draw(st.sampled_from(["change", "change", "keep", "remove"]))
         if what == "change":
             file, text = draw(statements(name))
             edited[name] = (base[name][0] if name in base else file, text)
@@ -64,7 +64,7 @@ def disjoint_sides(draw: st.DrawFn) -> tuple[Statements, Statements, Statements]
     """A base, and two sides that edit different statements of it."""
     base = draw(bases())
     names = draw(st.permutations([*TABLES, *VIEWS]))
-    cut = draw(st.integers(0, len(names)))
+    cut = draw(st.integers(1, len(names) - 1))
     left = draw(edits(tuple(names[:cut]), base))
     return base, left, draw(edits(tuple(names[cut:]), base))
 
