@@ -230,7 +230,11 @@ class FakeEngine(FakeWarehouse):
         if self.find_mark(folder, mark.run, mark.step) is None:
             names = dict(renamed)
             rows = [
-                {names.get(c, c): v for c, v in json.loads(row).items()}
+                {
+                    names.get(c, c): v
+                    for c, v in json.loads(row).items()
+                    if c in names or c not in names.values()
+                }
                 for row in self._world.newest(folder).contents
             ]
             self._world.commit(folder, _version(("renamed", *columns), rows, mark))

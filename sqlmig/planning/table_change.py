@@ -48,26 +48,26 @@ def table_change(before: Table, after: Table, renamed: Mapping[str, str]) -> Tab
     obstacles: list[str] = []
     old = {c.name.lower(): c for c in before.columns}
     new = {c.name.lower(): c for c in after.columns}
-    origin = {renamed.get(name, name): name for name in old}
+    taken = set(renamed.values())
+    goal = {name: renamed.get(name, "" if name in taken else name) for name in old}
+    origin = {target: name for name, target in goal.items() if target in new}
+    key = {name.lower() for name in before.primary_key}
     for name, column in old.items():
-        target = renamed.get(name, name)
-        if target not in new:
+        if goal[name] not in new:
             operations.append(f"drop column `{column.name}`")
-            if name in before.primary_key and before.primary_key != after.primary_key:
+            if name in key:
                 obstacles.append(f"key column `{column.name}` is dropped")
-        elif target != name:
-            operations.append(f"rename column `{column.name}` to `{new[target].name}`")
+        elif goal[name] != name:
+            operations.append(f"rename column `{column.name}` to `{new[goal[name]].name}`")
     for name, column in new.items():
-        if name not in origin or origin[name] not in old:
-            operations.append(f"add column `{column.name} {column.type}`")
-            if not column.nullable and column.default is None:
-                obstacles.append(f"new column `{column.name}` is NOT NULL and has no default")
+        if name in origin:
+            _column_change(old[origin[name]], column, operations, obstacles)
             continue
-        _column_change(old[origin[name]], column, operations, obstacles)
-    kept_old = [renamed.get(n, n) for n in old if renamed.get(n, n) in new]
-    kept_new = [n for n in new if n in kept_old]
-    added_in_between = [n for n in new if n not in kept_old] != list(new)[len(kept_new) :]
-    if kept_old != kept_new or (added_in_between and len(new) > len(kept_new)):
+        operations.append(f"add column `{column.name} {column.type}`")
+        if not column.nullable and column.default is None:
+            obstacles.append(f"new column `{column.name}` is NOT NULL and has no default")
+    kept = [goal[name] for name in old if goal[name] in new]
+    if [*kept, *(name for name in new if name not in origin)] != list(new):
         operations.append("reorder columns")
     _key_change(before, after, renamed, operations, obstacles)
     if before.comment != after.comment:
