@@ -36,13 +36,22 @@ def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+# For a JVM that lives minutes and sees a handful of rows: compile quickly rather than well.
+SMALL_AND_SHORT = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark with Delta for all tests: starting one takes seconds."""
     from sqlmig.spark.session import close_sessions, open_session
 
     log = tmp_path_factory.mktemp("spark") / "spark.log"
-    yield open_session({"master": "local[*]"}, app_name="sqlmig tests", log_path=log)
+    target = {"master": "local[*]", "conf": SMALL_AND_SHORT}
+    yield open_session(target, app_name="sqlmig tests", log_path=log)
     close_sessions()
 
 

@@ -14,7 +14,7 @@ import pytest
 from sqlmig import commands
 from sqlmig.commands import Project
 from sqlmig.planning.steps import Checkpoint, Plan, Resume, Stop
-from tests.stories.school import as_bag, make_project, rows, write_pipeline
+from tests.stories.school import QUICK_JAVA, as_bag, make_project, rows, write_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,6 +92,7 @@ def run_killed(root: Path, step: int, phase: str) -> int:
     done = subprocess.run(
         command,
         cwd=Path(__file__).parents[2],
+        env=QUICK_JAVA,
         capture_output=True,
         text=True,
         timeout=300,
@@ -195,7 +196,8 @@ def test_of_two_upgrades_at_once_one_applies_and_the_other_is_told(
 
     # when
     racers: list[Any] = [
-        subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True) for _ in range(2)
+        subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True, env=QUICK_JAVA)
+        for _ in range(2)
     ]
     told = [racer.communicate(timeout=300)[1] for racer in racers]
     codes = [racer.returncode for racer in racers]
