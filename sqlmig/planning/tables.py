@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.draft import Draft
-from sqlmig.planning.stages import Stage
+from sqlmig.planning.stages import Effect, Stage
 from sqlmig.planning.steps import (
     AlterTable,
     Attach,
@@ -15,6 +15,7 @@ from sqlmig.planning.steps import (
     EmptyTable,
     RenameTable,
     RestoreTable,
+    RunFunction,
     Volume,
 )
 from sqlmig.planning.table_change import TableChange, table_change
@@ -46,6 +47,15 @@ def plan_tables(draft: Draft, number: int, stage: Stage) -> None:
             _bring(draft, number, stage, table, old, state)
     for action, cause in stage.effects:
         draft.add(replace(action, stage=number), cause)
+        _expect_moved(draft, stage, action)
+
+
+def _expect_moved(draft: Draft, stage: Stage, action: Effect) -> None:
+    """Whatever a hook may write to is expected to move: every table that its text mentions."""
+    for name in stage.after.tables:
+        if isinstance(action, RunFunction) or name in action.sql.lower():
+            moved = draft.states[name].with_rows(-1, None, None)
+            draft.states[name] = replace(moved, content=f"moved:{name}")
 
 
 def _rename(draft: Draft, stage: Stage) -> None:
