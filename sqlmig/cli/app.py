@@ -192,7 +192,10 @@ def opened() -> Any:
     from sqlmig.commands.project import open_project
 
     meta = click.get_current_context().meta
-    return open_project(meta.get("sqlmig.config"), meta.get("sqlmig.target"))
+    project = open_project(meta.get("sqlmig.config"), meta.get("sqlmig.target"))
+    if sys.stderr.isatty():
+        project.on_start = lambda: say("Starting Spark ...")
+    return project
 
 
 @click.group(

@@ -32,7 +32,7 @@ def _plain(event: events.Event) -> None:
     match event:
         case events.PlanStarted(plan, is_resumed):
             word = "Resuming" if is_resumed else "Running"
-            say(f"{word} {plan.direction} {plan.deployed or ''} -> {plan.target or ''}".rstrip())
+            say(f"{word} {plan.direction} {plan.deployed or 'base'} -> {plan.target or 'base'}")
             for revision in plan.ups:
                 say(f"  apply {revision.revision}, {revision.message.splitlines()[0]}")
             for name in plan.downs:

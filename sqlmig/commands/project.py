@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,11 +33,15 @@ class Project:
     Args:
         config: the read `sqlmig.yml`.
         target: the target to work on.
+        on_start: called before Spark is started, which takes seconds.
     """
 
-    def __init__(self, config: Config, target: Target) -> None:
+    def __init__(
+        self, config: Config, target: Target, on_start: Callable[[], None] | None = None
+    ) -> None:
         self.config = config
         self.target = target
+        self.on_start = on_start
         self._parsed: dict[tuple[tuple[str, str], ...], Program] = {}
 
     @property
@@ -90,6 +94,9 @@ class Project:
         from sqlmig.spark.session import open_session
 
         def session() -> Any:
+            if self.on_start is not None:
+                self.on_start()
+                self.on_start = None
             return open_session(
                 self.target.spark,
                 app_name=f"sqlmig {self.config.pipeline}",

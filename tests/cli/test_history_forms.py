@@ -218,6 +218,7 @@ def test_without_revisions_the_lists_are_empty_and_say_how_to_begin(school: Shel
     assert school("history", "--json").json == []
 
 
+@pytest.mark.slow
 def test_alembic_says_the_same_of_the_same_graph(branched: Shell, tmp_path: Path) -> None:
     pytest.importorskip("alembic", reason="compares with alembic, from the extra `bench`")
     folder = tmp_path / "alembic"
