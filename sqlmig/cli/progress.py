@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlmig.cli.output import say
 from sqlmig.execution import events
@@ -14,8 +14,10 @@ from sqlmig.planning.explain import describe_action
 from sqlmig.planning.steps import Step
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.live import Live
     from rich.table import Table
+    from rich.text import Text
 
 
 @contextmanager
@@ -34,7 +36,8 @@ def _plain(event: events.Event) -> None:
             word = "Resuming" if is_resumed else "Running"
             say(f"{word} {plan.direction} {plan.deployed or 'base'} -> {plan.target or 'base'}")
             for revision in plan.ups:
-                say(f"  apply {revision.revision}, {revision.message.splitlines()[0]}")
+                title = revision.message.partition("\n")[0]
+                say(f"  apply {revision.revision}{', ' if title else ''}{title}")
             for name in plan.downs:
                 say(f"  take back {name}")
         case events.StepFinished(step, seconds, rows, note):
@@ -54,29 +57,35 @@ def tick_line(event: events.Ingestion | events.Refresh | events.TickFailure) -> 
     match event:
         case events.Ingestion(connector, rows, rejected, seconds):
             aside = f", {rejected:,} bad kept aside" if rejected else ""
-            return f"  tick    read {connector}  {rows:,} rows{aside}  {seconds:.1f} s"
+            return f"  tick    read {connector}  {_rows(rows) or '0 rows'}{aside}  {seconds:.1f} s"
         case events.Refresh(relation, rows, seconds):
-            count = "" if rows is None else f"  {rows:,} rows"
+            count = "" if rows is None else f"  {_rows(rows) or '0 rows'}"
             return f"  tick    refresh `{relation}`{count}  {seconds:.1f} s"
         case events.TickFailure(name, message):
             return f"  tick    FAILED {name}: {message}"
 
 
 def _line(word: str, step: Step, seconds: float, rows: int | None, note: str | None) -> str:
-    count = f"  {rows:,} row{'' if rows == 1 else 's'}" if rows else ""
+    count = f"  {_rows(rows)}" if rows else ""
     extra = f"  ({note})" if note else ""
     action = describe_action(step.action)
     return f"  {word:<6} {step.number:>3}  {action}{extra}{count}  {seconds:.1f} s"
 
 
 class _LiveList:
-    """The list of steps, each with its elapsed time and rows, drawn anew while a step runs."""
+    """The list of steps, each with its elapsed time and rows, drawn anew while a step runs.
 
-    def __init__(self) -> None:
+    Args:
+        console: where it is drawn; by default standard error.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console
         self._steps: list[Step] = []
         self._done: dict[int, tuple[str, float, int | None, str | None]] = {}
         self._running: tuple[int, float] | None = None
         self._live: Live | None = None
+        self._is_over = True
 
     def __enter__(self) -> _LiveList:
         return self
@@ -89,15 +98,17 @@ class _LiveList:
             case events.PlanStarted():
                 _plain(event)
                 self._steps = list(event.plan.steps)
+                self._done.clear()
                 self._start()
             case events.StepStarted(step):
                 self._running = (step.number, time.monotonic())
             case events.StepFinished(step, seconds, rows, note):
                 self._running = None
                 self._done[step.number] = ("done", seconds, rows, note)
-            case events.StepFailedEvent(step, seconds, message):
+            case events.StepFailedEvent(step, seconds, _):
+                # the message is long, and said when the command ends
                 self._running = None
-                self._done[step.number] = ("FAILED", seconds, None, message)
+                self._done[step.number] = ("FAILED", seconds, None, None)
             case events.StepEffected():
                 pass
             case events.PlanApplied():
@@ -110,39 +121,59 @@ class _LiveList:
         from rich.console import Console
         from rich.live import Live
 
+        self._console = self._console or Console(stderr=True)
+        self._is_over = False
         self._live = Live(
             get_renderable=self._table,
-            console=Console(stderr=True),
+            console=self._console,
             refresh_per_second=8,
-            transient=False,
+            vertical_overflow="visible",
         )
         self._live.start()
 
     def _stop(self) -> None:
-        if self._live is not None:
-            self._live.refresh()
-            self._live.stop()
-            self._live = None
+        live, self._live = self._live, None
+        self._is_over = True
+        if live is not None:
+            live.refresh()
+            live.stop()
 
     def _table(self) -> Table:
         from rich.table import Table
-        from rich.text import Text
 
         table = Table(box=None, show_header=False, padding=(0, 1))
-        for step in self._steps:
-            row: list[Any] = [f"{step.number:>3}", Text(describe_action(step.action))]
-            done = self._done.get(step.number)
-            if done is not None:
-                word, seconds, rows, note = done
-                style = "green" if word == "done" else "bold red"
-                row = [Text(word, style=style), *row, _rows(rows), f"{seconds:.1f} s", note or ""]
-            elif self._running and self._running[0] == step.number:
-                elapsed = time.monotonic() - self._running[1]
-                row = [Text("...", style="yellow"), *row, "", f"{elapsed:.1f} s", ""]
-            else:
-                row = ["", *row, "", "", ""]
-            table.add_row(*row)
+        for justify in ("left", "right", "left", "right", "right", "left"):
+            table.add_column(justify=justify, no_wrap=justify == "right")
+        for step in self._shown():
+            table.add_row(*self._row(step))
         return table
+
+    def _shown(self) -> list[Step]:
+        """All steps in the end; before it, what fits on the screen around the running one."""
+        room = max(3, self._console.height - 4) if self._console else len(self._steps)
+        if self._is_over or len(self._steps) <= room:
+            return self._steps
+        at = self._running[0] if self._running else max(self._done, default=0)
+        start = min(max(0, at - room // 2), len(self._steps) - room)
+        return self._steps[start : start + room]
+
+    def _row(self, step: Step) -> list[Text]:
+        word, style, rows, seconds, note = "", "", "", "", ""
+        running = self._running[0] if self._running else 0
+        if step.number in self._done:
+            word, took, count, remark = self._done[step.number]
+            style = "green" if word == "done" else "bold red"
+            rows, seconds, note = _rows(count), f"{took:.1f} s", remark or ""
+        elif step.number == running and self._running is not None:
+            word, style = "...", "yellow"
+            seconds = f"{time.monotonic() - self._running[1]:.1f} s"
+        elif step.number < max(running, max(self._done, default=0)):
+            word, style, note = "done", "green", "before"
+        from rich.text import Text
+
+        # as Text, for a message may have [brackets], which rich takes for its markup
+        cells = (f"{step.number}", describe_action(step.action), rows, seconds, note)
+        return [Text(word, style=style), *map(Text, cells)]
 
 
 def _rows(rows: int | None) -> str:
