@@ -87,6 +87,8 @@ class Journal:
         Raises:
             LedgerError: the ledger belongs to another pipeline.
         """
+        if self._is_read and self._ledger.version() == self._version:
+            return self._deployment
         version, records = self._ledger.read()
         self._version, self._is_read = version, True
         self._folding = Folding()
