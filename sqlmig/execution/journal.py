@@ -162,11 +162,15 @@ class Journal:
                 hint="`sqlmig status` shows what runs now",
             )
 
-    def still_owner(self) -> None:
-        """Read the ledger's version, and the records if it moved; raise when fenced off."""
+    def still_owner(self, check: Callable[[Deployment], None] | None = None) -> None:
+        """Read the ledger's version, and the records if it moved; raise when fenced off.
+
+        Args:
+            check: raises when the state read does not allow to go on; by default `check_owner`.
+        """
         if self._ledger.version() != self._version:
             self.refresh()
-        self.check_owner(self._deployment)
+        (check or self.check_owner)(self._deployment)
 
 
 def process_start(pid: int | None = None) -> str:

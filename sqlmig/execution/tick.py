@@ -136,6 +136,7 @@ class Ticker:
                 self._fail(name, "it has no state in the ledger; `sqlmig upgrade` starts it")
                 continue
             began = time.monotonic()
+            self._journal.still_owner(self._check_ticking)
             mark = Mark(self._journal.deployment.pipeline or "", run, number, revision)
             try:
                 result = self._engine.ingest(self._program, source, connector, table, mark)
@@ -177,6 +178,7 @@ class Ticker:
             fingerprint = materialization_fingerprint(self._program, view.name)
             mark = Mark(pipeline, run, 10_000 + number, revision, fingerprint, inputs)
             states = {n: cut.relations[n] for n in reads}
+            self._journal.still_owner(self._check_ticking)
             try:
                 written = self._engine.materialize(self._program, view, states, state.folder, mark)
             except SqlmigError as error:
@@ -227,9 +229,10 @@ def has_stale(program: Program, cut: Cut) -> bool:
         state = cut.relations.get(view.name)
         reads = program.stored_reads(view.name)
         inputs = {n: cut.relations[n].content for n in reads if n in cut.relations}
-        if state is not None and (
-            moved & reads or (dict(state.inputs) != inputs and len(inputs) == len(reads))
-        ):
+        if state is None:
+            continue
+        is_read = len(inputs) == len(reads)
+        if moved & reads or not state.fingerprint or (is_read and dict(state.inputs) != inputs):
             moved.add(view.name)
     return bool(moved)
 

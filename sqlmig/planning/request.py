@@ -51,10 +51,16 @@ class Request:
 
 
 def observe(state: RelationState, now: Observed) -> RelationState:
-    """`state` as it is now: contents are new when the Delta version moved on."""
+    """`state` as it is now: contents are new when the Delta version moved on.
+
+    A view that was computed by another query than the one deployed, or by something else, has no
+    fingerprint: a process that was overtaken by an upgrade may have written it.
+    """
     if now.version == state.version:
         return replace(state, rows=now.rows, bytes=now.bytes)
     moved = state.with_rows(now.version, now.rows, now.bytes)
     if state.kind == RelationKind.TABLE.value:
         return moved
-    return replace(moved, fingerprint=now.fingerprint or "", inputs=now.inputs or {})
+    if not state.fingerprint or now.fingerprint != state.fingerprint:
+        return replace(moved, fingerprint="", inputs={})
+    return replace(moved, inputs=now.inputs or {})
