@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
-from sqlmig.program.lexer import STRING, string_value
+from sqlmig.program.lexer import QUOTED, STRING, string_value
 from sqlmig.program.query import Block, Output, Query
 
 
@@ -66,23 +67,14 @@ class Lineage:
         """
         tokens = self.query.tokens
         words = self.query.words
-        if "tablesample" in words:
+        if "tablesample" in words or (words & _TIME_TYPES and self._has_special_time()):
             return True
-        if (
-            not words & _VOLATILE_CALLS
-            and "unix_timestamp" not in words
-            and not words & _TIME_TYPES
-        ):
+        names = words | {token.folded for token in tokens if token.kind == QUOTED}
+        if not names & _VOLATILE_CALLS and "unix_timestamp" not in names:
             return False
         for i, token in enumerate(tokens):
             before = tokens[i - 1].text if i else ""
             after = tokens[i + 1].text if i + 1 < len(tokens) else ""
-            if (
-                token.kind == STRING
-                and before.lower() in _TIME_TYPES
-                and string_value(token.text).strip().lower() in _SPECIAL_TIMES
-            ):
-                return True
             if not token.is_name or before == ".":
                 continue
             name = token.folded
@@ -100,6 +92,15 @@ class Lineage:
             ):
                 return True
         return False
+
+    def _has_special_time(self) -> bool:
+        tokens = self.query.tokens
+        return any(
+            token.kind == STRING
+            and before.text.lower() in _TIME_TYPES
+            and string_value(token.text).strip().lower() in _SPECIAL_TIMES
+            for before, token in pairwise(tokens)
+        )
 
     def _has(self, column: str) -> bool:
         return any(

@@ -46,6 +46,7 @@ def test_columns_are_known_through_views() -> None:
     "query",
     [
         "SELECT rand() AS r FROM students",
+        "SELECT `rand`() AS r FROM students",
         "SELECT uuid() AS r FROM students",
         "SELECT id FROM grades WHERE class_date < current_date",
         "SELECT id FROM grades WHERE class_date < current_date()",
