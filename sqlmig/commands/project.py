@@ -91,9 +91,10 @@ class Project:
     def engine(self) -> SparkEngine:
         """Spark on the target; the session is opened by what needs it first."""
         from sqlmig.spark.engine import SparkEngine
-        from sqlmig.spark.session import open_session
 
         def session() -> Any:
+            from sqlmig.spark.session import open_session
+
             if self.on_start is not None:
                 self.on_start()
                 self.on_start = None
