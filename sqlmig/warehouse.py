@@ -167,6 +167,23 @@ class DeltaWarehouse:
 
     # what the engine asks
 
+    def folders(self) -> frozenset[str]:
+        """Names of the folders of tables; none for an object store, which isn't listed."""
+        if not self.is_local:
+            return frozenset()
+        tables = Path(self.table_path("_")).parent
+        if not tables.is_dir():
+            return frozenset()
+        return frozenset(p.name for p in tables.iterdir() if (p / "_delta_log").is_dir())
+
+    def generation(self, connector: str) -> int:
+        """The newest generation of a connector's checkpoint on disk; 0 where there is none."""
+        if not self.is_local:
+            return 0
+        folder = Path(self.checkpoint_path(connector, 0)).parent
+        names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+        return max((int(name) for name in names if name.isdigit()), default=0)
+
     def exists(self, folder: str) -> bool:
         """Whether the folder holds a Delta table."""
         return self._open(self.table_path(folder)) is not None

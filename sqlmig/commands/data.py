@@ -120,15 +120,19 @@ def query(project: Project, sql: str) -> Answer:
     deployment = _deployed(project)
     program = project.parse_deployed(deployment.program)
     read = _closure(program, sql)
-    states = {n: s for n, s in deployment.cut.relations.items() if n in read}
-    now = project.warehouse.observe({n: s for n, s in states.items() if _is_table(s)})
-    moved = {n for n, s in states.items() if s.folder in now and now[s.folder].version != s.version}
-    if all(_is_table(state) for state in states.values()) and deployment.unfinished is None:
-        states = dict(observed_cut(project.warehouse, Cut(relations=states)).relations)
-        moved = set()
+    cut = deployment.consistent.relations
+    states = {name: cut[name] for name in sorted(read) if name in cut}
+    is_behind = False
+    if deployment.unfinished is None:
+        if all(_is_table(state) for state in states.values()):
+            states = dict(observed_cut(project.warehouse, Cut(relations=states)).relations)
+        else:
+            tables = {n: cut[n] for n in _tables_below(program, read) if n in cut}
+            now = project.warehouse.observe(tables)
+            is_behind = any(now[s.folder].version != s.version for s in tables.values())
     columns, rows = project.engine.query(program, sql, states)
     versions = {name: state.version for name, state in sorted(states.items())}
-    return Answer(columns, rows, versions, is_behind=bool(moved))
+    return Answer(columns, rows, versions, is_behind)
 
 
 def _is_table(state: RelationState) -> bool:
@@ -149,6 +153,19 @@ def _closure(program: Program, sql: str) -> frozenset[str]:
         else:
             found.add(name)
     return frozenset(found)
+
+
+def _tables_below(program: Program, names: frozenset[str]) -> frozenset[str]:
+    """The tables that `names` are computed from, through stored views and others, or are."""
+    found: set[str] = set()
+    pending = [name for name in names if name in program.relations]
+    while pending:
+        name = pending.pop()
+        if name in found:
+            continue
+        found.add(name)
+        pending.extend(program.reads(name))
+    return frozenset(found & set(program.tables))
 
 
 def _deployed(project: Project) -> Deployment:

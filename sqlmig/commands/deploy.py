@@ -13,12 +13,20 @@ from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.journal import is_alive
 from sqlmig.execution.tick import Ticker, TickResult, has_stale
 from sqlmig.ledger.fold import Deployment, PlanInProgress
-from sqlmig.ledger.records import AppliedRevision, Kind, Status
+from sqlmig.ledger.records import (
+    AppliedRevision,
+    ConnectorState,
+    Cut,
+    Kind,
+    RelationState,
+    Status,
+)
 from sqlmig.planning import planner
 from sqlmig.planning.directives import Directive, Operations, Run
 from sqlmig.planning.request import Request
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import Bootstrap, Plan, Restore, RunFunction
+from sqlmig.program.canonical import fingerprint, materialization_fingerprint
 from sqlmig.program.model import EMPTY_PROGRAM, Program
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.hooks import load_hooks
@@ -93,11 +101,13 @@ def upgrade(
     resumed = _finish_dead_plan(project, observer)
     deployment = project.journal.refresh()
     check_idle(deployment)
-    plan, after = _plan(project, deployment, target, direction="upgrade")
+    chosen = "allow" if yes else policy or project.target.bootstrap_policy
+    plan, after = _plan(
+        project, deployment, target, direction="upgrade", analyze=chosen != "reject"
+    )
     if plan.is_noop:
         return Deployed("nothing_to_do", plan, resumed=resumed)
-    _refuse_blocked(plan, allow_destructive)
-    chosen = "allow" if yes else policy or project.target.bootstrap_policy
+    _refuse_blocked(plan, allow_destructive or chosen == "reject")
     if plan.needs_approval:
         if chosen == "reject":
             raise RejectedError(
@@ -199,7 +209,10 @@ def repair(
 
 
 def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
-    """Write into the ledger that `target` is deployed, without doing anything.
+    """Write into the ledger that `target` is deployed, without changing anything else.
+
+    Tables and checkpoints that lie in the warehouse under the names of the program, and that the
+    ledger doesn't know, are taken up as they are: so a lost ledger is begun anew.
 
     Args:
         target: any name of a revision, or `base`.
@@ -223,16 +236,50 @@ def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
         for name in graph.path(None, revision).ups
     ]
     files = project.substituted(project.revision_files(revision, deployment)) if revision else {}
-    project.parse_deployed(files)
+    program = project.parse_deployed(files)
     journal.append(
         Kind.STAMP,
         Status.DONE,
         check=None if purge else check_idle,
         revision=revision,
         program=dict(files),
+        cut=_found(project, program, deployment),
         details={"purge": purge, "ups": ups},
     )
     return revision
+
+
+def _found(project: Project, program: Program, deployment: Deployment) -> dict[str, Any] | None:
+    """A partial cut of what the warehouse has of the program and the ledger doesn't know."""
+    known = deployment.folders
+    states = {
+        name: RelationState(name, relation.kind.value, -1, "", "")
+        for name, relation in program.relations.items()
+        if relation.is_stored and name not in deployment.cut.relations and name not in known
+    }
+    observed = project.warehouse.observe(states)
+    relations = {
+        name: RelationState(
+            folder=name,
+            kind=state.kind,
+            version=observed[name].version,
+            content=f"{name}@{observed[name].version}",
+            fingerprint=fingerprint(program.relations[name])
+            if name in program.tables
+            else materialization_fingerprint(program, name),
+            inputs=observed[name].inputs or {},
+            rows=observed[name].rows,
+            bytes=observed[name].bytes,
+        )
+        for name, state in states.items()
+        if name in observed
+    }
+    connectors = {
+        name: ConnectorState(name, max(1, project.warehouse.generation(name)), fingerprint(source))
+        for name, source in program.sources.items()
+        if source.table in relations and name not in deployment.cut.connectors
+    }
+    return Cut(relations=relations, connectors=connectors).to_dict() or None
 
 
 # planning
@@ -245,8 +292,10 @@ def _plan(
     *,
     direction: str | None,
     offline: bool = False,
+    analyze: bool = True,
 ) -> tuple[Plan, Program]:
-    refuse_edited(project, deployment)
+    if direction != "downgrade":  # going back uses the ledger's text
+        refuse_edited(project, deployment)
     graph = project.graph(deployment, target)
     revision = resolve(graph, target, deployment.revision)
     walk = graph.path(deployment.revision, revision)
@@ -268,9 +317,10 @@ def _plan(
         downs=tuple(walk.downs),
         hops=tuple(hops),
         observed={} if offline else project.warehouse.observe(deployment.cut.relations),
+        folders=frozenset() if offline else project.warehouse.folders(),
     )
     plan = planner.make_plan(request)
-    if not offline:
+    if analyze and not offline:
         plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
     return plan, after
 

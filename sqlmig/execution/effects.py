@@ -197,7 +197,11 @@ class Effects:
         if known is None or known.content != action.content:
             outcome = self._bootstrap(step, view.name, action.folder, is_repeated)
             return replace(outcome, note="computed: its inputs have moved")
-        written = self._back_to(action, self._mark(step, mark, inputs))
+        try:
+            written = self._back_to(action, self._mark(step, mark, inputs))
+        except EngineError as error:  # its old files were vacuumed
+            outcome = self._bootstrap(step, view.name, action.folder, is_repeated)
+            return replace(outcome, note=f"computed: {error.message}")
         return _relation(view.name, replace(known, version=written.version), 0)
 
     def _restore_table(self, step: Step, action: RestoreTable) -> Outcome:
@@ -208,7 +212,13 @@ class Effects:
         if way is not None and way.loses_rows and was.rows != 0 and step.destructive is None:
             way = None
         if way is not None:
-            written = self._back_to(action, self._mark(step, mark, {}))
+            try:
+                written = self._back_to(action, self._mark(step, mark, {}))
+            except EngineError as error:  # its old files were vacuumed
+                if not action.can_alter:
+                    raise
+                outcome = self._alter(step, table, action.renamed)
+                return replace(outcome, note=f"altered: {error.message}")
             return _relation(table.name, replace(way.state, version=written.version), 0)
         if not action.can_alter:
             raise EngineError(

@@ -78,7 +78,8 @@ class Ticker:
             details={"owner": journal.owner.to_dict()},
         )
         with at_work(journal.owner):
-            return self._tick(f"tick-{began.seq}", with_sources=with_sources)
+            run = f"tick-{began.seq}-{journal.owner.token[:8]}"
+            return self._tick(run, with_sources=with_sources)
 
     def _tick(self, run: str, *, with_sources: bool) -> TickResult:
         journal = self._journal

@@ -46,7 +46,8 @@ class PlanInProgress:
 
     Args:
         id: the plan's id.
-        run: `id-seq` of the record that started it; names its effects, differs for each attempt.
+        run: names its effects: the plan, the `seq` and the owner's token of the record that started
+            it; so it differs for each attempt, also after a ledger was lost and begun anew.
         plan: the whole plan as JSON.
         program: the target program, path -> text.
         steps: step number -> how far it got.
@@ -83,6 +84,8 @@ class Deployment:
         applied: revision -> what was applied, for the deployed revision and all below it.
         known: every revision that was ever applied.
         cut: the last cut.
+        consistent: the newest cut at which every stored view was computed from the tables in it.
+        aborted: folders that plans which were taken back may have left on disk.
         materializations: states of stored views that were published, newest last.
         relation_history: (revision, relation) -> its state when that revision was last deployed.
         connector_history: (revision, connector) -> the same for connectors.
@@ -96,6 +99,8 @@ class Deployment:
     applied: Mapping[str, AppliedRevision] = field(default_factory=dict)
     known: Mapping[str, AppliedRevision] = field(default_factory=dict)
     cut: Cut = field(default_factory=Cut)
+    consistent: Cut = field(default_factory=Cut)
+    aborted: frozenset[str] = frozenset()
     materializations: Mapping[tuple[str, str, tuple[tuple[str, str], ...]], RelationState] = field(
         default_factory=dict
     )
@@ -141,6 +146,10 @@ def fold(records: Iterable[Record]) -> Deployment:
     for record in records:
         folding.take(record)
     return folding.result()
+
+
+_MAKING = ("CreateTable", "Bootstrap")
+"""Names of the plan's actions that make a folder."""
 
 
 class Folding:
@@ -211,6 +220,7 @@ class Folding:
                 # again: the files of an attempt that was taken back are no promise of anything.
                 base = now.unfinished.checkpoint or now.cut
                 changed = base if record.cut is None else Cut.from_dict(record.cut)
+                self._abort(now.unfinished)
                 self._set(
                     unfinished=None,
                     cut=changed,
@@ -223,6 +233,11 @@ class Folding:
             case _:
                 pass
 
+    def _abort(self, plan: PlanInProgress) -> None:
+        steps = plan.plan.get("steps", ())
+        made = {s["folder"] for s in steps if s["action"] in _MAKING}
+        self._set(aborted=self.deployment.aborted | made)
+
     def _rest_state(self) -> State:
         return State.RUNNING if self.deployment.deployed_seq >= 0 else State.STOPPED
 
@@ -233,7 +248,7 @@ class Folding:
         owner = record.details.get("owner")
         return PlanInProgress(
             id=record.plan or "",
-            run=f"{record.plan}-{record.seq}",
+            run=f"{record.plan}-{record.seq}-{owner['token'][:8] if owner else ''}",
             seq=record.seq,
             at=record.at,
             plan=record.details["plan"],
@@ -281,6 +296,7 @@ class Folding:
             program=plan.program,
             deployed_seq=record.seq,
             cut=plan.cut,
+            consistent=plan.cut,
             since=record.at,
             state=State.RUNNING,
             error=None,
@@ -306,6 +322,9 @@ class Folding:
     def _stamp(self, record: Record) -> None:
         if record.details.get("purge"):
             self.applied.clear()
+        if self.deployment.unfinished is not None:
+            self._abort(self.deployment.unfinished)
+        cut = merge(self.deployment.cut, record.cut or {})
         ups = [AppliedRevision.from_dict(entry) for entry in record.details.get("ups", ())]
         keep = {r.revision for r in ups}
         for gone in [r for r in self.applied if r not in keep]:
@@ -317,11 +336,14 @@ class Folding:
             revision=record.revision,
             program=record.program or {},
             deployed_seq=record.seq,
+            cut=cut,
+            consistent=cut,
             since=record.at,
             state=State.RUNNING,
             awaiting=None,
             unfinished=None,
             error=None,
+            last_applied=record,
         )
 
     def _tick(self, record: Record) -> None:
@@ -334,10 +356,22 @@ class Folding:
                 self._set(cut=merge(self.deployment.cut, record.cut))
                 self._publish(Cut.from_dict(record.cut))
                 self._remember()
+            if is_consistent(self.deployment.cut):
+                self._set(consistent=self.deployment.cut)
             if record.kind is Kind.TICK:
                 self._set(last_tick=record.at, ticks=self.deployment.ticks + 1, error=record.error)
         elif record.status is Status.FAILED:
             self._set(error=record.error)
+
+
+def is_consistent(cut: Cut) -> bool:
+    """Whether every stored view was computed from the contents that its inputs have in `cut`."""
+    return all(
+        cut.relations[name].content == content
+        for state in cut.relations.values()
+        for name, content in state.inputs.items()
+        if name in cut.relations
+    )
 
 
 def merge(cut: Cut, change: Json) -> Cut:

@@ -69,6 +69,14 @@ class Draft:
             number += 1
             folder = f"{name}__{number}"
         self._folders.add(folder)
+        if folder in self.request.folders - self.deployment.aborted:
+            self.blockers.append(
+                Blocker(
+                    f"folder `{folder}` of the warehouse holds a table unknown to the ledger",
+                    hint="if the ledger was lost, `sqlmig stamp REV` takes up the tables that are "
+                    "there; else move the folder away",
+                )
+            )
         return folder
 
     def kept(self, revision: str | None, name: str) -> RelationState | None:

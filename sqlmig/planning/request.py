@@ -36,6 +36,7 @@ class Request:
         ups, downs: the revisions to apply and to take back, in order.
         hops: their hooks, in order.
         observed: folder -> the table as it is now; empty when planning from the ledger alone.
+        folders: names of all folders of tables in the warehouse; empty as above.
     """
 
     pipeline: str
@@ -48,6 +49,7 @@ class Request:
     downs: tuple[str, ...] = ()
     hops: tuple[Hop, ...] = ()
     observed: Mapping[str, Observed] = field(default_factory=dict)
+    folders: frozenset[str] = frozenset()
 
 
 def observe(state: RelationState, now: Observed) -> RelationState:

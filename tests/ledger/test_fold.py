@@ -33,7 +33,7 @@ def test_a_plan_that_started_is_bootstrapping_and_waits_no_more() -> None:
     assert now.state is State.BOOTSTRAPPING
     assert now.awaiting is None
     assert now.unfinished is not None
-    assert now.unfinished.run == "p-2"
+    assert now.unfinished.run == "p-2-token"
     assert now.unfinished.owner == OWNER
 
 
@@ -41,7 +41,7 @@ def test_each_attempt_of_a_plan_has_a_run_of_its_own() -> None:
     story = Story().plan(Status.STARTED).plan(Status.ROLLED_BACK, None).plan(Status.STARTED)
     unfinished = story.fold().unfinished
     assert unfinished is not None
-    assert unfinished.run == "p-3"
+    assert unfinished.run == "p-3-token"
 
 
 def test_steps_change_the_plans_cut_and_not_the_deployed_one() -> None:
