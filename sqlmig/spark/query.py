@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-_READS = frozenset(
-    {"SELECT", "WITH", "VALUES", "FROM", "TABLE", "(", "SHOW", "DESCRIBE", "DESC", "EXPLAIN"}
-)
+_READS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "(", "EXPLAIN"})
+_LISTS = frozenset({"SHOW", "DESCRIBE", "DESC"})
 _WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 
 
@@ -44,7 +43,9 @@ def check_reads_only(sql: str) -> str:
         ):
             raise EngineError(
                 f"a query only reads: `{token.text}` can't be used here",
-                hint="`sqlmig exec` runs INSERT, UPDATE, DELETE and MERGE",
+                hint="`sqlmig status` lists the relations"
+                if token.word in _LISTS
+                else "`sqlmig exec` runs INSERT, UPDATE, DELETE and MERGE",
             )
     return sql[: tokens[-1].end]
 
