@@ -56,10 +56,10 @@ def test_the_commented_target_is_valid_when_it_is_uncommented(tmp_path: Path) ->
     settings = yaml.safe_load(text)
 
     assert settings["targets"]["prod"] == {
-        "spark": {"remote": "sc://spark.internal:15002"},
-        "warehouse": "s3a://lake/school",
+        "spark": {"master": "spark://spark.internal:7077"},
+        "warehouse": "/lake/school",
         "bootstrap_policy": "await_approval",
-        "vars": {"landing": "s3a://landing/school"},
+        "vars": {"landing": "/landing/school"},
     }
 
 
