@@ -81,7 +81,29 @@ def split_stages(
             stages.append(_ended(current, hop, hop.after, effects))
             current = Stage(hop.after, target, revision)
     stages.append(current)
-    return tuple(stages), tuple(blockers)
+    return tuple(_at_both_ends(stage) for stage in stages), tuple(blockers)
+
+
+def _at_both_ends(stage: Stage) -> Stage:
+    """The stage with those renames only that lead from `before` to `after`.
+
+    What came or went on the way is left to the comparison of both ends, so that the way back,
+    where the same hop leads to nothing instead of from it, is the inverse.
+    """
+    tables = {
+        before: after
+        for before, after in stage.tables.items()
+        if before in stage.before.tables and after in stage.after.tables
+    }
+    origin = {after: before for before, after in tables.items()}
+    columns = {}
+    for name, renamed in stage.columns.items():
+        old = stage.before.tables.get(origin.get(name, name))
+        new = stage.after.tables.get(name)
+        if old is not None and new is not None:
+            known = [{column.name.lower() for column in table.columns} for table in (old, new)]
+            columns[name] = {b: a for b, a in renamed.items() if b in known[0] and a in known[1]}
+    return replace(stage, tables=tables, columns={t: c for t, c in columns.items() if c})
 
 
 def _ended(

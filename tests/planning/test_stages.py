@@ -120,6 +120,22 @@ def test_two_tables_can_change_names_over_several_hops() -> None:
     assert renames(stages) == ({"a": "b", "b": "a"}, {})
 
 
+def test_a_rename_of_what_comes_or_goes_on_the_way_is_none() -> None:
+    """Up: u is made, t is dropped, u becomes t. Both ends have a t; down is the inverse."""
+    ends = [program(t="a"), program(t="a", u="a"), program(u="a"), program(t="a")]
+    up, blockers = walk(ends, [], [], [RenameTable("u", "t")])
+    assert (renames(up), blockers) == (({}, {}), ())
+    down, blockers = walk(ends[::-1], [RenameTable("t", "u")], [], [], hook="down")
+    assert (renames(down), blockers) == (({}, {}), ())
+
+
+def test_a_rename_of_a_column_that_comes_or_goes_on_the_way_is_none() -> None:
+    ends = [program(t="a"), program(t="a b"), program(t="a c"), program(t="a")]
+    assert renames(walk(ends[:3], [], [RenameColumn("t", "b", "c")])[0]) == ({}, {})
+    assert renames(walk(ends[1:], [RenameColumn("t", "b", "c")], [])[0]) == ({}, {})
+    assert renames(walk(ends[1:3], [RenameColumn("t", "b", "c")])[0]) == ({}, {"t": {"b": "c"}})
+
+
 def test_up_runs_after_the_tables_have_changed() -> None:
     before, middle, after = program(t="a"), program(u="a"), program(u="a b")
     stages, _ = walk([before, middle, after], [RenameTable("t", "u"), Execute("DELETE FROM u")], [])
