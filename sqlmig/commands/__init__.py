@@ -15,19 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sqlmig.commands.data import execute, query, run
-    from sqlmig.commands.deploy import approve, downgrade, make_plan, reject, repair, stamp, upgrade
+    from sqlmig.commands.deploy import approve, downgrade, reject, repair, upgrade
     from sqlmig.commands.inspect import branches, check, current, diff, heads, history, show, status
     from sqlmig.commands.merging import merge
+    from sqlmig.commands.plans import make_plan
     from sqlmig.commands.project import Project, init, open_project
     from sqlmig.commands.revise import revision
+    from sqlmig.commands.stamping import stamp
 
 _MODULES = {
     "data": ("execute", "query", "run"),
-    "deploy": ("approve", "downgrade", "make_plan", "reject", "repair", "stamp", "upgrade"),
+    "deploy": ("approve", "downgrade", "reject", "repair", "upgrade"),
     "inspect": ("branches", "check", "current", "diff", "heads", "history", "show", "status"),
     "merging": ("merge",),
+    "plans": ("make_plan",),
     "project": ("Project", "init", "open_project"),
     "revise": ("revision",),
+    "stamping": ("stamp",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

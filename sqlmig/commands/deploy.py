@@ -1,36 +1,23 @@
-"""The verbs on what is deployed: plan, upgrade, downgrade, approve, reject, repair, stamp."""
+"""The verbs that change what is deployed: upgrade, downgrade, approve, reject, repair."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from sqlmig.commands.project import Project, refuse_edited
+from sqlmig.commands.plans import plan_way, read_directives
+from sqlmig.commands.project import Project
 from sqlmig.errors import BlockedError, DeployedMovedError, RejectedError, RevisionError
 from sqlmig.execution import events
 from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.journal import is_alive
 from sqlmig.execution.tick import Ticker, TickResult, has_stale
 from sqlmig.ledger.fold import Deployment, PlanInProgress
-from sqlmig.ledger.records import (
-    AppliedRevision,
-    ConnectorState,
-    Cut,
-    Kind,
-    RelationState,
-    Status,
-)
-from sqlmig.planning import planner
-from sqlmig.planning.directives import Directive, Operations, Run
-from sqlmig.planning.request import Request
-from sqlmig.planning.stages import Hop
-from sqlmig.planning.steps import Bootstrap, Plan, Restore, RunFunction
-from sqlmig.program.canonical import fingerprint, materialization_fingerprint
-from sqlmig.program.model import EMPTY_PROGRAM, Program
-from sqlmig.revisions.graph import RevisionGraph
-from sqlmig.revisions.hooks import load_hooks
-from sqlmig.revisions.identifier import resolve
+from sqlmig.ledger.records import AppliedRevision, Kind, Status
+from sqlmig.planning.directives import Run
+from sqlmig.planning.steps import Plan, RunFunction
+from sqlmig.program.model import Program
 
 Confirm = Callable[[Plan], bool]
 
@@ -50,24 +37,6 @@ class Deployed:
     plan: Plan
     tick: TickResult | None = None
     resumed: str | None = None
-
-
-def make_plan(
-    project: Project, target: str = "head", *, offline: bool = False, direction: str | None = None
-) -> Plan:
-    """The plan that takes the deployed revision to `target`.
-
-    Args:
-        target: any name of a revision.
-        offline: plan from the ledger alone: start no Spark, look at no table.
-        direction: `upgrade` or `downgrade`; by default whichever leads there.
-
-    Raises:
-        RevisionError: no such revision, not on the way, or an applied file was edited.
-        ProgramErrors: the target's SQL has mistakes.
-    """
-    deployment = project.deployment()
-    return _plan(project, deployment, target, direction=direction, offline=offline)[0]
 
 
 def upgrade(
@@ -102,7 +71,7 @@ def upgrade(
     deployment = project.journal.refresh()
     check_idle(deployment)
     chosen = "allow" if yes else policy or project.target.bootstrap_policy
-    plan, after = _plan(
+    plan, after = plan_way(
         project, deployment, target, direction="upgrade", analyze=chosen != "reject"
     )
     if plan.is_noop:
@@ -138,7 +107,7 @@ def downgrade(
     resumed = _finish_dead_plan(project, observer)
     deployment = project.journal.refresh()
     check_idle(deployment)
-    plan, after = _plan(project, deployment, target, direction="downgrade")
+    plan, after = plan_way(project, deployment, target, direction="downgrade")
     if plan.is_noop:
         return Deployed("nothing_to_do", plan, resumed=resumed)
     _refuse_blocked(plan, allow_destructive)
@@ -206,213 +175,6 @@ def repair(
     else:
         executor.resume()
     return unfinished
-
-
-def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
-    """Write into the ledger that `target` is deployed, without changing anything else.
-
-    Tables and checkpoints that lie in the warehouse under the names of the program, and that the
-    ledger doesn't know, are taken up as they are: so a lost ledger is begun anew.
-
-    Args:
-        target: any name of a revision, or `base`.
-        purge: forget what was applied before, also when a plan is unfinished or files of applied
-            revisions were edited: what the files say now counts as applied.
-
-    Returns:
-        The revision stamped; None for base.
-    """
-    journal = project.journal
-    deployment = journal.refresh()
-    if purge:
-        deployment = replace(deployment, applied={})
-    else:
-        check_idle(deployment)
-        refuse_edited(project, deployment)
-    graph = project.graph(deployment, target)
-    revision = resolve(graph, target, deployment.revision)
-    ups = [
-        _as_applied(project, graph, name, deployment).to_dict()
-        for name in graph.path(None, revision).ups
-    ]
-    files = project.substituted(project.revision_files(revision, deployment)) if revision else {}
-    program = project.parse_deployed(files)
-    journal.append(
-        Kind.STAMP,
-        Status.DONE,
-        check=None if purge else check_idle,
-        revision=revision,
-        program=dict(files),
-        cut=_found(project, program, deployment),
-        details={"purge": purge, "ups": ups},
-    )
-    return revision
-
-
-def _found(project: Project, program: Program, deployment: Deployment) -> dict[str, Any] | None:
-    """A partial cut of what the warehouse has of the program and the ledger doesn't know."""
-    known = deployment.folders
-    states = {
-        name: RelationState(name, relation.kind.value, -1, "", "")
-        for name, relation in program.relations.items()
-        if relation.is_stored and name not in deployment.cut.relations and name not in known
-    }
-    observed = project.warehouse.observe(states)
-    relations = {
-        name: RelationState(
-            folder=name,
-            kind=state.kind,
-            version=observed[name].version,
-            content=f"{name}@{observed[name].version}",
-            fingerprint=fingerprint(program.relations[name])
-            if name in program.tables
-            else materialization_fingerprint(program, name),
-            inputs=observed[name].inputs or {},
-            rows=observed[name].rows,
-            bytes=observed[name].bytes,
-        )
-        for name, state in states.items()
-        if name in observed
-    }
-    connectors = {
-        name: ConnectorState(name, max(1, project.warehouse.generation(name)), fingerprint(source))
-        for name, source in program.sources.items()
-        if source.table in relations and name not in deployment.cut.connectors
-    }
-    return Cut(relations=relations, connectors=connectors).to_dict() or None
-
-
-# planning
-
-
-def _plan(
-    project: Project,
-    deployment: Deployment,
-    target: str,
-    *,
-    direction: str | None,
-    offline: bool = False,
-    analyze: bool = True,
-) -> tuple[Plan, Program]:
-    if direction != "downgrade":  # going back uses the ledger's text
-        refuse_edited(project, deployment)
-    graph = project.graph(deployment, target)
-    revision = resolve(graph, target, deployment.revision)
-    walk = graph.path(deployment.revision, revision)
-    wanted = direction or ("downgrade" if walk.downs and not walk.ups else "upgrade")
-    _check_way(graph, deployment.revision, revision, wanted)
-    before = project.parse_deployed(deployment.program)
-    files = project.revision_files(revision, deployment) if revision else {}
-    after = project.parse(files) if revision else EMPTY_PROGRAM
-    hops = [_hop(project, graph, name, "down", deployment) for name in walk.downs]
-    hops += [_hop(project, graph, name, "up", deployment) for name in walk.ups]
-    request = Request(
-        pipeline=project.config.pipeline,
-        direction=wanted,
-        deployment=deployment,
-        deployed=before,
-        target=after,
-        revision=revision,
-        ups=tuple(_as_applied(project, graph, name, deployment) for name in walk.ups),
-        downs=tuple(walk.downs),
-        hops=tuple(hops),
-        observed={} if offline else project.warehouse.observe(deployment.cut.relations),
-        folders=frozenset() if offline else project.warehouse.folders(),
-    )
-    plan = planner.make_plan(request)
-    if analyze and not offline:
-        plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
-    return plan, after
-
-
-def _check_way(
-    graph: RevisionGraph, deployed: str | None, target: str | None, direction: str
-) -> None:
-    walk = graph.path(deployed, target)
-    if walk.downs and walk.ups:
-        common = graph.ancestors(deployed) & graph.ancestors(target)
-        tops = graph.sort(common)[-1:] or ("base",)
-        raise RevisionError(
-            f"revision {target} is not on the same branch as the deployed {deployed}",
-            hint=f"`sqlmig merge` joins the branches, or `sqlmig downgrade {tops[0]}` goes back "
-            "to where they part",
-        )
-    if direction == "upgrade" and walk.downs:
-        raise RevisionError(
-            f"revision {target or 'base'} is below the deployed {deployed}",
-            hint=f"`sqlmig downgrade {target or 'base'}` goes there",
-        )
-    if direction == "downgrade" and walk.ups:
-        raise RevisionError(
-            f"revision {target} is above the deployed {deployed or 'base'}",
-            hint=f"`sqlmig upgrade {target}` goes there",
-        )
-
-
-def _hop(
-    project: Project, graph: RevisionGraph, name: str, hook: str, deployment: Deployment
-) -> Hop:
-    revision = _as_applied(project, graph, name, deployment)
-    directives = read_directives(revision, hook)
-    if not directives:
-        return Hop(revision, hook, (), EMPTY_PROGRAM, EMPTY_PROGRAM)
-    own = project.parse(project.revision_files(name, deployment))
-    parents = graph.down_revisions(name)
-    parent = (
-        project.parse(project.revision_files(parents[0], deployment)) if parents else EMPTY_PROGRAM
-    )
-    before, after = (parent, own) if hook == "up" else (own, parent)
-    return Hop(revision, hook, directives, before, after)
-
-
-def read_directives(revision: AppliedRevision, hook: str) -> tuple[Directive, ...]:
-    """What a revision's hook asks for; its code runs, and has no effect.
-
-    Raises:
-        RevisionError: the code raises.
-    """
-    operations = Operations()
-    hooks = load_hooks(revision.text, revision.path)
-    (hooks.up if hook == "up" else hooks.down)(operations)
-    return operations.directives
-
-
-def _as_applied(
-    project: Project, graph: RevisionGraph, name: str, deployment: Deployment
-) -> AppliedRevision:
-    """The revision with its text: as applied if it is, else from its file, else as last applied."""
-    if name in deployment.applied:
-        return deployment.applied[name]
-    file = project.directory.get(name)
-    if file is None:
-        return deployment.known[name]
-    return AppliedRevision(
-        revision=file.revision,
-        down_revisions=graph.down_revisions(name),
-        depends_on=file.depends_on,
-        branch_labels=file.branch_labels,
-        message=file.message,
-        path=file.path,
-        text=file.text,
-    )
-
-
-def _analyzed(project: Project, plan: Plan, after: Program, *, was_deployed: bool) -> Plan:
-    """The plan with Spark's verdict on every new or changed query.
-
-    A revision that was deployed before was analysed then; it is not again when nothing has to be
-    computed, so that going back starts no Spark.
-    """
-    computed = {s.action.relation for s in plan.steps if isinstance(s.action, Bootstrap)}
-    restored = {s.action.relation for s in plan.steps if isinstance(s.action, Restore)}
-    changed = {c.name for c in plan.diff.changes if c.what == "view" and c.how != "removed"}
-    names = [n for n in after.order if n in after.views and n in (changed | computed) - restored]
-    if plan.blockers or not names or (was_deployed and not computed):
-        return plan
-    return replace(plan, blockers=tuple(project.engine.analyze(after, names)))
-
-
-# carrying out
 
 
 def _executor(project: Project, observer: events.Observer) -> Executor:

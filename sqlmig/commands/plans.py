@@ -1,0 +1,171 @@
+"""`plan`: from the names of revisions to a plan. It reads, and changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlmig.commands.project import Project, refuse_edited
+from sqlmig.errors import RevisionError
+from sqlmig.ledger.fold import Deployment
+from sqlmig.ledger.records import AppliedRevision
+from sqlmig.planning import planner
+from sqlmig.planning.directives import Directive, Operations
+from sqlmig.planning.request import Request
+from sqlmig.planning.stages import Hop
+from sqlmig.planning.steps import Bootstrap, Plan, Restore
+from sqlmig.program.model import EMPTY_PROGRAM, Program
+from sqlmig.revisions.graph import RevisionGraph
+from sqlmig.revisions.hooks import load_hooks
+from sqlmig.revisions.identifier import resolve
+
+
+def make_plan(
+    project: Project, target: str = "head", *, offline: bool = False, direction: str | None = None
+) -> Plan:
+    """The plan that takes the deployed revision to `target`.
+
+    Args:
+        target: any name of a revision.
+        offline: plan from the ledger alone: start no Spark, look at no table.
+        direction: `upgrade` or `downgrade`; by default whichever leads there.
+
+    Raises:
+        RevisionError: no such revision, not on the way, or an applied file was edited.
+        ProgramErrors: the target's SQL has mistakes.
+    """
+    deployment = project.deployment()
+    return plan_way(project, deployment, target, direction=direction, offline=offline)[0]
+
+
+def plan_way(
+    project: Project,
+    deployment: Deployment,
+    target: str,
+    *,
+    direction: str | None,
+    offline: bool = False,
+    analyze: bool = True,
+) -> tuple[Plan, Program]:
+    """The plan from what is deployed to `target`, and the target's program.
+
+    Args:
+        direction: refuse a way that leads elsewhere; None for whichever leads there.
+        offline: look at the ledger only.
+        analyze: let Spark analyse new and changed queries.
+    """
+    if direction != "downgrade":  # going back uses the ledger's text
+        refuse_edited(project, deployment)
+    graph = project.graph(deployment, target)
+    revision = resolve(graph, target, deployment.revision)
+    walk = graph.path(deployment.revision, revision)
+    wanted = direction or ("downgrade" if walk.downs and not walk.ups else "upgrade")
+    _check_way(graph, deployment.revision, revision, wanted)
+    before = project.parse_deployed(deployment.program)
+    files = project.revision_files(revision, deployment) if revision else {}
+    after = project.parse(files) if revision else EMPTY_PROGRAM
+    hops = [_hop(project, graph, name, "down", deployment) for name in walk.downs]
+    hops += [_hop(project, graph, name, "up", deployment) for name in walk.ups]
+    request = Request(
+        pipeline=project.config.pipeline,
+        direction=wanted,
+        deployment=deployment,
+        deployed=before,
+        target=after,
+        revision=revision,
+        ups=tuple(as_applied(project, graph, name, deployment) for name in walk.ups),
+        downs=tuple(walk.downs),
+        hops=tuple(hops),
+        observed={} if offline else project.warehouse.observe(deployment.cut.relations),
+        folders=frozenset() if offline else project.warehouse.folders(),
+    )
+    plan = planner.make_plan(request)
+    if analyze and not offline:
+        plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
+    return plan, after
+
+
+def _check_way(
+    graph: RevisionGraph, deployed: str | None, target: str | None, direction: str
+) -> None:
+    walk = graph.path(deployed, target)
+    if walk.downs and walk.ups:
+        common = graph.ancestors(deployed) & graph.ancestors(target)
+        tops = graph.sort(common)[-1:] or ("base",)
+        raise RevisionError(
+            f"revision {target} is not on the same branch as the deployed {deployed}",
+            hint=f"`sqlmig merge` joins the branches, or `sqlmig downgrade {tops[0]}` goes back "
+            "to where they part",
+        )
+    if direction == "upgrade" and walk.downs:
+        raise RevisionError(
+            f"revision {target or 'base'} is below the deployed {deployed}",
+            hint=f"`sqlmig downgrade {target or 'base'}` goes there",
+        )
+    if direction == "downgrade" and walk.ups:
+        raise RevisionError(
+            f"revision {target} is above the deployed {deployed or 'base'}",
+            hint=f"`sqlmig upgrade {target}` goes there",
+        )
+
+
+def _hop(
+    project: Project, graph: RevisionGraph, name: str, hook: str, deployment: Deployment
+) -> Hop:
+    revision = as_applied(project, graph, name, deployment)
+    directives = read_directives(revision, hook)
+    if not directives:
+        return Hop(revision, hook, (), EMPTY_PROGRAM, EMPTY_PROGRAM)
+    own = project.parse(project.revision_files(name, deployment))
+    parents = graph.down_revisions(name)
+    parent = (
+        project.parse(project.revision_files(parents[0], deployment)) if parents else EMPTY_PROGRAM
+    )
+    before, after = (parent, own) if hook == "up" else (own, parent)
+    return Hop(revision, hook, directives, before, after)
+
+
+def read_directives(revision: AppliedRevision, hook: str) -> tuple[Directive, ...]:
+    """What a revision's hook asks for; its code runs, and has no effect.
+
+    Raises:
+        RevisionError: the code raises.
+    """
+    operations = Operations()
+    hooks = load_hooks(revision.text, revision.path)
+    (hooks.up if hook == "up" else hooks.down)(operations)
+    return operations.directives
+
+
+def as_applied(
+    project: Project, graph: RevisionGraph, name: str, deployment: Deployment
+) -> AppliedRevision:
+    """The revision with its text: as applied if it is, else from its file, else as last applied."""
+    if name in deployment.applied:
+        return deployment.applied[name]
+    file = project.directory.get(name)
+    if file is None:
+        return deployment.known[name]
+    return AppliedRevision(
+        revision=file.revision,
+        down_revisions=graph.down_revisions(name),
+        depends_on=file.depends_on,
+        branch_labels=file.branch_labels,
+        message=file.message,
+        path=file.path,
+        text=file.text,
+    )
+
+
+def _analyzed(project: Project, plan: Plan, after: Program, *, was_deployed: bool) -> Plan:
+    """The plan with Spark's verdict on every new or changed query.
+
+    A revision that was deployed before was analysed then; it is not again when nothing has to be
+    computed, so that going back starts no Spark.
+    """
+    computed = {s.action.relation for s in plan.steps if isinstance(s.action, Bootstrap)}
+    restored = {s.action.relation for s in plan.steps if isinstance(s.action, Restore)}
+    changed = {c.name for c in plan.diff.changes if c.what == "view" and c.how != "removed"}
+    names = [n for n in after.order if n in after.views and n in (changed | computed) - restored]
+    if plan.blockers or not names or (was_deployed and not computed):
+        return plan
+    return replace(plan, blockers=tuple(project.engine.analyze(after, names)))

@@ -1,0 +1,89 @@
+"""`stamp`: writes into the ledger what is deployed, and takes up what the warehouse has of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sqlmig.commands.plans import as_applied
+from sqlmig.commands.project import Project, refuse_edited
+from sqlmig.execution.executor import check_idle
+from sqlmig.ledger.fold import Deployment
+from sqlmig.ledger.records import ConnectorState, Cut, Kind, RelationState, Status
+from sqlmig.program.canonical import fingerprint, materialization_fingerprint
+from sqlmig.program.model import Program
+from sqlmig.revisions.identifier import resolve
+
+
+def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
+    """Write into the ledger that `target` is deployed, without changing anything else.
+
+    Tables and checkpoints that lie in the warehouse under the names of the program, and that the
+    ledger doesn't know, are taken up as they are: so a lost ledger is begun anew.
+
+    Args:
+        target: any name of a revision, or `base`.
+        purge: forget what was applied before, also when a plan is unfinished or files of applied
+            revisions were edited: what the files say now counts as applied.
+
+    Returns:
+        The revision stamped; None for base.
+    """
+    journal = project.journal
+    deployment = journal.refresh()
+    if purge:
+        deployment = replace(deployment, applied={})
+    else:
+        check_idle(deployment)
+        refuse_edited(project, deployment)
+    graph = project.graph(deployment, target)
+    revision = resolve(graph, target, deployment.revision)
+    ups = [
+        as_applied(project, graph, name, deployment).to_dict()
+        for name in graph.path(None, revision).ups
+    ]
+    files = project.substituted(project.revision_files(revision, deployment)) if revision else {}
+    program = project.parse_deployed(files)
+    journal.append(
+        Kind.STAMP,
+        Status.DONE,
+        check=None if purge else check_idle,
+        revision=revision,
+        program=dict(files),
+        cut=_found(project, program, deployment),
+        details={"purge": purge, "ups": ups},
+    )
+    return revision
+
+
+def _found(project: Project, program: Program, deployment: Deployment) -> dict[str, Any] | None:
+    """A partial cut of what the warehouse has of the program and the ledger doesn't know."""
+    known = deployment.folders
+    states = {
+        name: RelationState(name, relation.kind.value, -1, "", "")
+        for name, relation in program.relations.items()
+        if relation.is_stored and name not in deployment.cut.relations and name not in known
+    }
+    observed = project.warehouse.observe(states)
+    relations = {
+        name: RelationState(
+            folder=name,
+            kind=state.kind,
+            version=observed[name].version,
+            content=f"{name}@{observed[name].version}",
+            fingerprint=fingerprint(program.relations[name])
+            if name in program.tables
+            else materialization_fingerprint(program, name),
+            inputs=observed[name].inputs or {},
+            rows=observed[name].rows,
+            bytes=observed[name].bytes,
+        )
+        for name, state in states.items()
+        if name in observed
+    }
+    connectors = {
+        name: ConnectorState(name, max(1, project.warehouse.generation(name)), fingerprint(source))
+        for name, source in program.sources.items()
+        if source.table in relations and name not in deployment.cut.connectors
+    }
+    return Cut(relations=relations, connectors=connectors).to_dict() or None
