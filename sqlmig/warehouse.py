@@ -150,7 +150,7 @@ class DeltaWarehouse:
         path = self.table_path(folder)
         table = self._need(path)
         if int(table.version()) == version:
-            return self.written(folder)
+            return Written(version, *_volume(table))
         metadata = {"userMetadata": mark.to_json()} if mark else None
         try:
             table.restore(version, commit_properties=CommitProperties(custom_metadata=metadata))
@@ -163,7 +163,7 @@ class DeltaWarehouse:
                 f"`{folder}` can't be put back to version {version}: {_first_line(error)}",
                 hint="the version may be older than the table's retention (30 days)",
             ) from error
-        return self.written(folder)
+        return Written(int(table.version()), *_volume(table))
 
     # what the engine asks
 
