@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from measuring import Figure, command, in_turns
-from projects import make_project, write_pipeline
+from projects import commit_all, make_project, write_pipeline
 from spark_projects import shared_session
 
 from sqlmig import commands
@@ -38,6 +38,7 @@ def measure(folder: Path, *, quick: bool) -> list[Figure]:
         write_pipeline(root, {"readings.sql": _TABLE + _VIEWS.format(scale=100)})
         commands.revision(commands.open_project(root), "another scale")
         commands.upgrade(commands.open_project(root), "head", yes=True)
+    commit_all(root)
     back, again = "sqlmig downgrade -1", "sqlmig upgrade head, after it"
     times = in_turns(
         {

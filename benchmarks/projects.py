@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -53,3 +54,11 @@ def write_revisions(project: Project, count: int, files: Mapping[str, str]) -> l
         path = project.root / "revisions" / file_name(revision, created, message)
         path.write_text(text, encoding="utf-8")
     return ids
+
+
+def commit_all(root: Path) -> None:
+    """Make the project a Git repository, and commit what is in it, as projects are."""
+    (root / ".gitignore").write_text(".sqlmig/\nwarehouse/\n", encoding="utf-8")
+    git = ("git", "-c", "user.name=benchmark", "-c", "user.email=benchmark@localhost")
+    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "-m", "pipeline")):
+        subprocess.run([*git, *words], cwd=root, check=True, capture_output=True)
