@@ -44,7 +44,7 @@ def dies(world: World, at: int, action: Callable[[], object]) -> bool:
     return False
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(histories(with_effects=True), st.lists(st.integers(1, 9), max_size=3))
 def test_a_run_that_dies_anywhere_and_is_resumed_ends_as_an_undisturbed_one(
     revisions: Sequence[Revision], rows: Sequence[int]
@@ -68,7 +68,7 @@ def test_a_run_that_dies_anywhere_and_is_resumed_ends_as_an_undisturbed_one(
         at += 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(histories(size=3, with_effects=True), st.lists(st.integers(1, 9), max_size=2), st.data())
 def test_a_resume_may_die_as_well(
     revisions: Sequence[Revision], rows: Sequence[int], data: st.DataObject
@@ -90,7 +90,7 @@ def test_a_resume_may_die_as_well(
 
 
 @pytest.mark.parametrize("with_spark", [False, True])
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(histories(with_effects=True), st.lists(st.integers(1, 9), max_size=3))
 def test_a_run_that_dies_anywhere_and_is_taken_back_leaves_all_as_it_was(
     with_spark: bool, revisions: Sequence[Revision], rows: Sequence[int]
@@ -112,7 +112,7 @@ def test_a_run_that_dies_anywhere_and_is_taken_back_leaves_all_as_it_was(
         at += 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(histories(size=3, with_effects=True), st.lists(st.integers(1, 9), max_size=2), st.data())
 def test_taking_back_may_die_as_well(
     revisions: Sequence[Revision], rows: Sequence[int], data: st.DataObject
@@ -133,7 +133,7 @@ def test_taking_back_may_die_as_well(
         assert pipeline.summary() == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(histories(), st.lists(st.integers(1, 9), max_size=3))
 def test_going_back_gives_the_old_contents_and_forth_the_new_and_computes_nothing(
     revisions: Sequence[Revision], rows: Sequence[int]
@@ -159,7 +159,7 @@ def test_going_back_gives_the_old_contents_and_forth_the_new_and_computes_nothin
     assert world.computed[computed:] == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(histories(), st.lists(st.integers(1, 9), max_size=3), st.data())
 def test_a_walk_without_new_rows_gives_each_revision_its_own_contents(
     revisions: Sequence[Revision], rows: Sequence[int], data: st.DataObject
@@ -181,7 +181,7 @@ def test_a_walk_without_new_rows_gives_each_revision_its_own_contents(
     assert pipeline.world.computed[computed:] == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(histories(size=5, with_effects=True), st.data())
 def test_after_any_walk_and_a_tick_every_view_equals_its_query(
     revisions: Sequence[Revision], data: st.DataObject
@@ -210,7 +210,7 @@ def test_after_any_walk_and_a_tick_every_view_equals_its_query(
     pipeline.check_views()
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(histories(size=5), st.data())
 def test_the_plan_shown_is_the_plan_executed(
     revisions: Sequence[Revision], data: st.DataObject
