@@ -40,7 +40,6 @@ def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
 SMALL_AND_SHORT = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
 }
 
 

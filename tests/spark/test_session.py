@@ -54,8 +54,8 @@ def test_several_commands_in_one_process_share_its_session(spark: SparkSession) 
     first = open_session({"master": "local[*]"})
     second = open_session({"master": "local[*]", "conf": {}})
 
-    assert first is spark
-    assert second is spark
+    assert second is first
+    assert first.conf.get("spark.app.id") == spark.conf.get("spark.app.id"), "no second Spark"
 
 
 def test_a_session_that_is_there_is_used_with_settings_of_ones_own(spark: SparkSession) -> None:
@@ -80,17 +80,17 @@ def test_what_decides_on_results_is_as_asked_or_refused(spark: SparkSession) -> 
 
 
 def test_threads_that_open_a_session_at_once_get_the_same(spark: SparkSession) -> None:
-    found: list[bool] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(open_session({}) is spark)) for _ in range(4)
-    ]
+    found: list[SparkSession] = []
+    threads = [threading.Thread(target=lambda: found.append(open_session({}))) for _ in range(4)]
 
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert found == [True] * 4
+    assert len(found) == 4
+    assert len({id(session) for session in found}) == 1
+    assert found[0].conf.get("spark.app.id") == spark.conf.get("spark.app.id")
 
 
 def test_the_session_reads_and_writes_delta_and_is_in_utc(

@@ -154,7 +154,8 @@ def test_a_parquet_file_that_can_not_be_read_is_named(
 
     # when: it is mended
     (old / "broken.parquet").unlink()
-    spark.range(3, 4).selectExpr("id", "1D AS mark").write.parquet(str(pipeline.root / "more"))
+    one = spark.range(3, 4).selectExpr("id", "1D AS mark").coalesce(1)
+    one.write.parquet(str(pipeline.root / "more"))
     for file in (pipeline.root / "more").glob("*.parquet"):
         shutil.copy(file, old / "broken.parquet")
     mended = pipeline.ingest("marks.old")
