@@ -1,4 +1,4 @@
-"""Measuring: contestants take turns, medians are compared. It knows nothing of what it measures.
+"""Measuring: contestants take turns and are compared. It knows nothing of what it measures.
 
 Turns (A, B, A, B, ...) rather than blocks (A, A, ..., B, B, ...), because a machine that becomes
 busy halfway then slows both down; and ratios rather than seconds, because machines differ. Time of
@@ -42,11 +42,6 @@ class Times:
         return median(one.seconds for one in self.spent)
 
     @property
-    def cpu(self) -> float:
-        """The median of the processors."""
-        return median(one.cpu for one in self.spent)
-
-    @property
     def spread(self) -> float:
         """How noisy it was: width of the middle half of the seconds, over the median."""
         ordered = sorted(one.seconds for one in self.spent)
@@ -75,14 +70,22 @@ class Figure:
 
     @property
     def ratio(self) -> float:
-        """Below 1: `what` was faster."""
-        return self.times.seconds / self.other_seconds
+        """Below 1: `what` was faster. The median of the rounds' ratios, where both took part."""
+        return self._ratio(lambda spent: spent.seconds)
 
     @property
     def cpu_ratio(self) -> float:
         """The same for the time of the processors."""
-        cpu = self.against if isinstance(self.against, float) else self.against.cpu
-        return self.times.cpu / cpu
+        return self._ratio(lambda spent: spent.cpu)
+
+    def _ratio(self, part: Callable[[Spent], float]) -> float:
+        own = [part(one) for one in self.times.spent]
+        if isinstance(self.against, float):
+            return median(own) / self.against
+        other = [part(one) for one in self.against.spent]
+        if len(own) != len(other):
+            return median(own) / median(other)
+        return median(a / b for a, b in zip(own, other, strict=True))
 
     @property
     def noise(self) -> float:
