@@ -67,7 +67,7 @@ def test_the_walkthrough_shows_the_numbers_of_the_worked_example(tmp_path: Path)
         ["2", 91.75],
     ]
     assert table_after(output, enriched, 2) == before
-    assert "pipeline school on target local: AwaitingApproval" in output
+    assert re.search(r"^state +AwaitingApproval$", output, re.MULTILINE)
 
     # then: the installed command goes on from there; what needs no Spark starts none
     without_java = {"JAVA_HOME": "/nowhere"}
@@ -81,13 +81,12 @@ def test_the_walkthrough_shows_the_numbers_of_the_worked_example(tmp_path: Path)
         env=environment,
     )
     assert json.loads(current.stdout)["revision"] == "4f1c2d9a7b60"
-    for command in (["upgrade", "head", "--yes"], ["downgrade", "-1"]):
-        subprocess.run(
-            [SQLMIG, *command], cwd=root, capture_output=True, check=True, env=environment
-        )
+    subprocess.run(
+        [SQLMIG, "downgrade", "base"], cwd=root, capture_output=True, check=True, env=environment
+    )
     status = json.loads(run(root, str(SQLMIG), "status", "--json").stdout)
-    assert status["state"] == "Running"
-    assert sorted(status["relations"]) == ["avg_grade_enriched", "grades", "students"]
+    assert status["revision"] is None
+    assert status["relations"] == {}
 
 
 def test_the_example_is_what_its_head_froze(tmp_path: Path) -> None:
