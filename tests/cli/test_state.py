@@ -117,7 +117,7 @@ def test_a_stamp_keeps_the_commit_in_the_ledger(two: Shell) -> None:
         config.set_value("user", "name", "A. Tester")
         config.set_value("user", "email", "tester@example.org")
     repository.git.add(".")
-    repository.git.commit("-m", "all")
+    repository.git.commit("-m", "all", "--author", "A. Tester <tester@example.org>")
 
     two("stamp", "bbbb")
 
