@@ -225,6 +225,8 @@ def _report(result: Deployed, *, as_json: bool) -> None:
         print_json(_deployed(result))
     if result.resumed:
         say(f"Plan {result.resumed}, which had died under way, was finished first.")
+    if result.taken_back:
+        say(f"Plan {result.taken_back}, which had died under way, was taken back.")
     if result.status == "nothing_to_do":
         say(f"Nothing to do: {plan.target or 'base'} is deployed.")
         return
@@ -257,6 +259,7 @@ def _deployed(result: Deployed) -> dict[str, Any]:
         "target": result.plan.target,
         "diff": result.plan.diff.to_json(),
         "resumed": result.resumed,
+        "taken_back": result.taken_back,
         "tick": None if tick is None else tick_json(tick),
     }
 

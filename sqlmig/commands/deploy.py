@@ -18,6 +18,7 @@ from sqlmig.ledger.records import AppliedRevision, Kind, Status
 from sqlmig.planning.directives import Run
 from sqlmig.planning.steps import Plan, RunFunction
 from sqlmig.program.model import Program
+from sqlmig.revisions.identifier import resolve
 
 Confirm = Callable[[Plan], bool]
 
@@ -31,12 +32,14 @@ class Deployed:
         plan: the plan that it is about.
         tick: the tick after it; None when there was none.
         resumed: id of an unfinished plan that was finished before, if there was one.
+        taken_back: id of an unfinished plan that was taken back before, if there was one.
     """
 
     status: str
     plan: Plan
     tick: TickResult | None = None
     resumed: str | None = None
+    taken_back: str | None = None
 
 
 def upgrade(
@@ -103,19 +106,24 @@ def downgrade(
     """Take the pipeline back to an earlier revision; it works although revision files are gone.
 
     Args and errors are those of `upgrade`. No sources are read; what became stale is computed.
+
+    An upgrade that died under way is taken back where the way down leads at least to where it
+    began; `-1` then counts from the revision that it was going to.
     """
+    goal, taken_back = _take_back_dead_upgrade(project, target, observer)
     resumed = _finish_dead_plan(project, observer)
     deployment = project.journal.refresh()
     check_idle(deployment)
-    plan, after = plan_way(project, deployment, target, direction="downgrade")
+    plan, after = plan_way(project, deployment, goal, direction="downgrade")
     if plan.is_noop:
-        return Deployed("nothing_to_do", plan, resumed=resumed)
+        status = "applied" if taken_back else "nothing_to_do"
+        return Deployed(status, plan, resumed=resumed, taken_back=taken_back)
     _refuse_blocked(plan, allow_destructive)
     state = _executor(project, observer).run(plan)
     tick = (
         _tick(project, after, observer, with_sources=False) if has_stale(after, state.cut) else None
     )
-    return Deployed("applied", plan, tick, resumed)
+    return Deployed("applied", plan, tick, resumed, taken_back)
 
 
 def approve(
@@ -202,12 +210,36 @@ def _executor(project: Project, observer: events.Observer) -> Executor:
     )
 
 
-def _finish_dead_plan(project: Project, observer: events.Observer) -> str | None:
-    unfinished = project.journal.refresh().unfinished
+def _dead_plan(deployment: Deployment) -> PlanInProgress | None:
+    unfinished = deployment.unfinished
     if unfinished is None or unfinished.owner is None or is_alive(unfinished.owner) is not False:
+        return None
+    return unfinished
+
+
+def _finish_dead_plan(project: Project, observer: events.Observer) -> str | None:
+    unfinished = _dead_plan(project.journal.refresh())
+    if unfinished is None:
         return None
     _executor(project, observer).resume()
     return unfinished.id
+
+
+def _take_back_dead_upgrade(
+    project: Project, target: str, observer: events.Observer
+) -> tuple[str, str | None]:
+    """Where a downgrade to `target` leads, and the id of the dead upgrade that it took back."""
+    deployment = project.journal.refresh()
+    unfinished = _dead_plan(deployment)
+    if unfinished is None or unfinished.plan["direction"] != "upgrade":
+        return target, None
+    ups = [AppliedRevision.from_dict(entry) for entry in unfinished.plan["ups"]]
+    graph = project.directory.graph_with([*deployment.known.values(), *ups])
+    goal = resolve(graph, target, unfinished.target)
+    if graph.path(deployment.revision, goal).ups:
+        return target, None
+    _executor(project, observer).roll_back()
+    return goal or "base", unfinished.id
 
 
 def _refuse_blocked(plan: Plan, allow_destructive: bool) -> None:

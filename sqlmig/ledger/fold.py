@@ -239,7 +239,7 @@ class Folding:
         self._set(aborted=self.deployment.aborted | made)
 
     def _rest_state(self) -> State:
-        return State.RUNNING if self.deployment.deployed_seq >= 0 else State.STOPPED
+        return State.RUNNING if self.deployment.revision is not None else State.STOPPED
 
     def _set(self, **changes: Any) -> None:
         self.deployment = replace(self.deployment, **changes)
@@ -298,7 +298,7 @@ class Folding:
             cut=plan.cut,
             consistent=plan.cut,
             since=record.at,
-            state=State.RUNNING,
+            state=State.RUNNING if record.revision is not None else State.STOPPED,
             error=None,
             last_applied=replace(record, program_diff=plan.program_diff),
         )
@@ -339,7 +339,7 @@ class Folding:
             cut=cut,
             consistent=cut,
             since=record.at,
-            state=State.RUNNING,
+            state=State.RUNNING if record.revision is not None else State.STOPPED,
             awaiting=None,
             unfinished=None,
             error=None,

@@ -162,7 +162,7 @@ def test_a_stamp_sets_revision_and_program_and_leaves_the_data() -> None:
 def test_a_stamp_with_purge_ends_what_is_unfinished() -> None:
     story = Story().plan(Status.STARTED)
     now = story.add(Kind.STAMP, Status.DONE, details={"purge": True, "ups": []}).fold()
-    assert (now.unfinished, now.revision, now.state) == (None, None, State.RUNNING)
+    assert (now.unfinished, now.revision, now.state) == (None, None, State.STOPPED)
 
 
 def test_a_tick_runs_then_records_what_it_changed() -> None:

@@ -186,6 +186,34 @@ def test_a_run_killed_before_an_effect_is_finished_by_repair(
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+def test_a_downgrade_takes_a_killed_upgrade_back_and_does_not_finish_it_first(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    # given
+    root = tmp_path / "school"
+    project = school(root)
+    before = contents(project)
+    _, plan = undisturbed(shutil.copytree(root, tmp_path / "undisturbed"))
+    half = plan.steps[len(plan.steps) // 2].number
+    assert run_killed(root, half, "effected") == -signal.SIGKILL
+    shutil.copytree(root, tmp_path / "to_base")
+
+    # when: `-1` counts from the revision that the upgrade was going to
+    result = commands.downgrade(project, "-1")
+    below = commands.downgrade(commands.open_project(tmp_path / "to_base"), "base")
+
+    # then
+    assert (result.status, result.taken_back, result.resumed) == ("applied", plan.id, None)
+    state = commands.status(project)
+    assert (state.state, state.revision, state.plan) == ("Running", "a", None)
+    assert contents(project) == before
+    assert (below.status, below.taken_back) == ("applied", plan.id)
+    at_base = commands.status(commands.open_project(tmp_path / "to_base"))
+    assert (at_base.state, at_base.revision) == ("Stopped", None)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_of_two_upgrades_at_once_one_applies_and_the_other_is_told(
     tmp_path: Path, spark: SparkSession
 ) -> None:
