@@ -23,10 +23,30 @@ if TYPE_CHECKING:
 FILE_NAME = "sqlmig.yml"
 BOOTSTRAP_POLICIES = ("await_approval", "allow", "reject")
 
+_MOST_WORKERS = 64
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PIPELINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class RunnerConfig:
+    """How a target's pipeline is run: its `runner` in `sqlmig.yml`. All times are in seconds.
+
+    Args:
+        interval: from the begin of one tick to the begin of the next.
+        lease: how long a process that gives no sign of life still counts as at work.
+        stop_timeout: how long an upgrade waits for the tick under way to end.
+        keep_checkpoints: how long `query --at` goes back.
+        workers: views computed at a time.
+    """
+
+    interval: float = 5.0
+    lease: float = 60.0
+    stop_timeout: float = 300.0
+    keep_checkpoints: float = 7 * 86400.0
+    workers: int = 4
 
 
 @dataclass(frozen=True)
@@ -39,6 +59,7 @@ class Target:
         spark: what `open_session` takes: `master` or `remote`, and `conf`, text -> text.
         bootstrap_policy: one of BOOTSTRAP_POLICIES.
         vars: what `${name}` in the SQL stands for.
+        runner: how the pipeline is run.
     """
 
     name: str
@@ -46,6 +67,7 @@ class Target:
     spark: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     bootstrap_policy: str = "await_approval"
     vars: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    runner: RunnerConfig = RunnerConfig()
 
 
 @dataclass(frozen=True)
@@ -141,7 +163,7 @@ def parse_config(text: str, path: Path) -> Config:
 
 
 def _read_target(reader: _Reader, name: str, node: Node, root: Path) -> Target:
-    keys = ("spark", "warehouse", "bootstrap_policy", "vars")
+    keys = ("spark", "warehouse", "bootstrap_policy", "vars", "runner")
     top = reader.mapping(node, name, keys)
     warehouse = reader.text(top.get("warehouse"), "warehouse", missing_in=node)
     policy_node = top.get("bootstrap_policy")
@@ -166,7 +188,36 @@ def _read_target(reader: _Reader, name: str, node: Node, root: Path) -> Target:
         _read_spark(reader, top.get("spark")),
         policy,
         MappingProxyType(variables),
+        _read_runner(reader, top.get("runner")),
     )
+
+
+def _read_runner(reader: _Reader, node: Node | None) -> RunnerConfig:
+    from sqlmig.durations import parse_duration
+
+    names = ("interval", "lease", "stop_timeout", "keep_checkpoints")
+    nodes = reader.mapping(node, "runner", (*names, "workers"))
+    seconds: dict[str, float] = {}
+    for name in names:
+        if name in nodes:
+            text = reader.text(nodes[name], name)
+            value = parse_duration(text)
+            if value is None or (value <= 0 and name != "interval"):
+                reader.fail(
+                    nodes[name], f"`{text}` is no duration", "write `5s`, `10m`, `2h`, `7d`"
+                )
+            seconds[name] = value
+    workers = RunnerConfig.workers
+    if "workers" in nodes:
+        text = reader.text(nodes["workers"], "workers")
+        if not text.isdigit() or not 1 <= int(text) <= _MOST_WORKERS:
+            reader.fail(
+                nodes["workers"],
+                f"`{text}` is no number of workers",
+                f"a whole number from 1 to {_MOST_WORKERS}",
+            )
+        workers = int(text)
+    return RunnerConfig(**seconds, workers=workers)
 
 
 def _read_spark(reader: _Reader, node: Node | None) -> Mapping[str, Any]:

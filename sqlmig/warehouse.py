@@ -165,6 +165,41 @@ class DeltaWarehouse:
             ) from error
         return Written(int(table.version()), *_volume(table))
 
+    def fence(self, folder: str, mark: Mark) -> int | None:
+        """Make a commit that writes begun before it can't pass; its version.
+
+        It sets a property of the table: Delta refuses a commit when the metadata that its writer
+        has read was changed since, appends included.
+
+        Returns:
+            None where there is no table, or where delta-rs can't write to it: an alteration by
+            Spark is behind that, and nothing is fenced off.
+
+        Raises:
+            EngineError: the table can't be written to.
+        """
+        from deltalake import CommitProperties
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        table = self._open(self.table_path(folder))
+        if table is None:
+            return None
+        try:
+            table.alter.set_table_properties(
+                {"sqlmig.fence": mark.run},
+                raise_if_not_exists=False,
+                commit_properties=CommitProperties(
+                    custom_metadata={"userMetadata": mark.to_json()}
+                ),
+            )
+        except CommitFailedError as error:
+            if "table features" in str(error):
+                return None
+            raise EngineError(f"`{folder}` can't be fenced off: {_first_line(error)}") from error
+        except (DeltaError, OSError, ValueError) as error:
+            raise EngineError(f"`{folder}` can't be fenced off: {_first_line(error)}") from error
+        return int(table.version())
+
     # what the engine asks
 
     def folders(self) -> frozenset[str]:

@@ -17,10 +17,12 @@ from typing import Any
 from sqlmig.errors import EngineError, LedgerConflict
 from sqlmig.execution import events
 from sqlmig.execution.engine import Ingested, Mark, Written
-from sqlmig.execution.executor import Executor
+from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.journal import Journal
-from sqlmig.execution.tick import Ticker, TickResult
-from sqlmig.ledger.fold import Deployment, fold
+from sqlmig.execution.runner import PipelineRunner
+from sqlmig.execution.tick import TickResult
+from sqlmig.ledger.deployment import Deployment
+from sqlmig.ledger.fold import fold
 from sqlmig.ledger.records import (
     AppliedRevision,
     ConnectorState,
@@ -139,21 +141,23 @@ class MemoryLedger:
 
     def version(self) -> int:
         """The newest version."""
-        return len(self._world.records) or -1
+        return self._world.records[-1].seq if self._world.records else -1
 
-    def read(self) -> tuple[int, tuple[Record, ...]]:
-        """All records."""
-        return self.version(), tuple(self._world.records)
+    def read(self, after: int = -1) -> tuple[int, tuple[Record, ...]]:
+        """The records above `after`."""
+        return self.version(), tuple(r for r in self._world.records if r.seq > after)
 
-    def append(self, record: Record, expected: int) -> Record:
-        """Append, or refuse."""
+    def append(self, records: Sequence[Record], expected: int) -> tuple[Record, ...]:
+        """Append all of them, or refuse."""
         self._world.beat()
         if expected != self.version():
             raise LedgerConflict("another process wrote to the ledger first")
-        written = replace(record, seq=max(expected, 0) + 1)
-        for value in (record.program, record.program_diff, record.cut, record.details):
-            assert json.loads(json.dumps(value)) == value
-        self._world.records.append(written)
+        seq = max(expected, 0) + 1
+        written = tuple(replace(r, seq=seq, part=part) for part, r in enumerate(records))
+        for record in records:
+            for value in (record.program, record.program_diff, record.cut, record.details):
+                assert json.loads(json.dumps(value)) == value
+        self._world.records.extend(written)
         self._world.beat()
         return written
 
@@ -198,6 +202,12 @@ class FakeWarehouse:
         if self._world.restores_with_spark:
             return None
         return self._restore(folder, version, mark)
+
+    def fence(self, folder: str, mark: Mark) -> int | None:
+        """The same contents in a new version."""
+        if folder not in self._world.tables:
+            return None
+        return self._world.commit(folder, replace(self._world.newest(folder), mark=mark)).version
 
     def _restore(self, folder: str, version: int, mark: Mark | None) -> Written:
         self._world.fail_if_broken(f"restore {folder}")
@@ -304,6 +314,10 @@ class FakeEngine(FakeWarehouse):
                 engine.execute(program, sql, states, mark)
 
         function(Context())
+
+    def is_quiet(self, source: Source, connector: ConnectorState) -> bool:
+        """Never certain."""
+        return False
 
     def ingest(
         self,
@@ -433,6 +447,11 @@ class Pipeline:
         self.observer = observer
 
     @property
+    def runner(self) -> PipelineRunner:
+        """What ticks this pipeline."""
+        return PipelineRunner(self.engine, self.warehouse, self.journal, parse, self.observer)
+
+    @property
     def deployment(self) -> Deployment:
         """What the ledger says now."""
         return self.journal.refresh()
@@ -470,9 +489,9 @@ class Pipeline:
 
     def tick(self, *, with_sources: bool = True) -> TickResult:
         """One tick of what is deployed."""
+        check_idle(self.deployment)
         program = parse(self.deployment.program)
-        ticker = Ticker(self.engine, self.warehouse, self.journal, program, self.observer)
-        return ticker.tick(with_sources=with_sources)
+        return self.runner.once(program, with_sources=with_sources, workers=1)
 
     def insert(self, table: str, *values: int) -> None:
         """One row into a table, as `sqlmig exec` does."""

@@ -43,8 +43,13 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "repair": ("deploy", "Show, finish or take back an unfinished plan."),
         "stamp": ("deploy", "Write down what is deployed, doing nothing else."),
     },
+    "Run": {
+        "run": ("running", "Tick the pipeline, once or again and again."),
+        "stop": ("running", "Ask that it ticks no more."),
+        "resume": ("running", "Let it tick again."),
+        "checkpoint": ("running", "Give the newest cut a number and a name."),
+    },
     "Data": {
-        "run": ("data", "Tick the pipeline."),
         "exec": ("data", "Run INSERT, UPDATE, DELETE or MERGE on a table."),
         "query": ("data", "Read the relations at one consistent cut."),
     },

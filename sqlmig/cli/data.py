@@ -1,4 +1,4 @@
-"""The commands that touch rows: run, exec, query."""
+"""The commands that touch rows: exec, query."""
 
 from __future__ import annotations
 
@@ -9,27 +9,6 @@ import click
 from sqlmig import commands
 from sqlmig.cli.app import PlainArguments, global_options, opened
 from sqlmig.cli.output import print_csv, print_json, print_table, say
-
-
-@click.command("run")
-@click.option("--once", is_flag=True, help="One tick, then end.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
-@global_options
-def run_command(once: bool, as_json: bool) -> None:
-    """Tick the pipeline: sources in, stale views computed again, the cut recorded."""
-    from sqlmig.cli.deploy import tick_json
-    from sqlmig.cli.progress import progress
-
-    with progress() as observer:
-        tick = commands.run(opened(), once=once, observer=observer)
-    if as_json:
-        print_json(tick_json(tick))
-    if not tick.ingested and not tick.refreshed and not tick.failures:
-        say("Nothing new: every view is current.")
-    if tick.failures:
-        names = ", ".join(f"`{name}`" for name in sorted(tick.failures))
-        say(f"\nerror: the tick failed for {names}\n\nhint: mend the cause and tick again")
-        click.get_current_context().exit(1)
 
 
 @click.command("exec", cls=PlainArguments)
@@ -60,13 +39,19 @@ def exec_command(sql: str, as_json: bool) -> None:
     help="How to print the rows.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option(
+    "--at", metavar="WHEN", help="Read a former cut: a checkpoint's number or name, or a time."
+)
 @global_options
-def query_command(sql: str, style: str, as_json: bool) -> None:
+def query_command(sql: str, style: str, as_json: bool, at: str | None) -> None:
     """Run a query over the relations, all read at one consistent cut.
+
+    By default that is the newest one. WHEN is what `sqlmig checkpoint` printed or was called with,
+    or a time: 2026-06-10T18:30 (UTC), 2026-06-10T18:30+02:00, or -10m.
 
     With - for SQL, it is read from standard input.
     """
-    answer = commands.query(opened(), _given(sql))
+    answer = commands.query(opened(), _given(sql), at=at)
     if as_json or style == "json":
         print_json([dict(row) for row in answer.rows])
     elif style == "csv":

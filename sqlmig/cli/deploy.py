@@ -9,6 +9,7 @@ import click
 
 from sqlmig import commands
 from sqlmig.cli.app import PlainArguments, global_options, opened
+from sqlmig.cli.durations import DURATION
 from sqlmig.cli.output import is_interactive, painted, print_json, say, to_json
 
 if TYPE_CHECKING:
@@ -76,10 +77,21 @@ def _told(plan: Plan, style: str) -> str:
 )
 @click.option("-y", "--yes", is_flag=True, help="Go on without asking.")
 @click.option("--allow-destructive", is_flag=True, help="Run steps that lose rows, too.")
+@click.option(
+    "--stop-timeout",
+    type=DURATION,
+    metavar="5m",
+    help="How long the tick under way may take to end; by default the target's.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @global_options
 def upgrade_command(
-    rev: str, bootstrap_policy: str | None, yes: bool, allow_destructive: bool, as_json: bool
+    rev: str,
+    bootstrap_policy: str | None,
+    yes: bool,
+    allow_destructive: bool,
+    stop_timeout: float | None,
+    as_json: bool,
 ) -> None:
     """Take the pipeline to REV: head (the default), an id or its prefix, +1, label@head ...
 
@@ -97,6 +109,7 @@ def upgrade_command(
             allow_destructive=allow_destructive,
             confirm=_confirm if is_interactive() else None,
             observer=observer,
+            stop_timeout=stop_timeout,
         )
     _report(result, as_json=as_json)
 
@@ -105,9 +118,17 @@ def upgrade_command(
 @click.argument("rev", metavar="REV")
 @click.option("-y", "--yes", is_flag=True, help="Accepted for scripts; downgrade does not ask.")
 @click.option("--allow-destructive", is_flag=True, help="Run steps that lose rows, too.")
+@click.option(
+    "--stop-timeout",
+    type=DURATION,
+    metavar="5m",
+    help="How long the tick under way may take to end; by default the target's.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @global_options
-def downgrade_command(rev: str, yes: bool, allow_destructive: bool, as_json: bool) -> None:
+def downgrade_command(
+    rev: str, yes: bool, allow_destructive: bool, stop_timeout: float | None, as_json: bool
+) -> None:
     """Take the pipeline back to REV: -1, an id or its prefix, base ...
 
     Relations whose inputs have not moved get the very contents back that they had, without being
@@ -118,7 +139,11 @@ def downgrade_command(rev: str, yes: bool, allow_destructive: bool, as_json: boo
     del yes
     with progress() as observer:
         result = commands.downgrade(
-            opened(), rev, allow_destructive=allow_destructive, observer=observer
+            opened(),
+            rev,
+            allow_destructive=allow_destructive,
+            observer=observer,
+            stop_timeout=stop_timeout,
         )
     _report(result, as_json=as_json)
 

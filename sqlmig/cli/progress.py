@@ -50,6 +50,12 @@ def _plain(event: events.Event) -> None:
             say(f"taken back to {plan.deployed or 'base'}")
         case events.Ingestion() | events.Refresh() | events.TickFailure():
             say(tick_line(event))
+        case events.LeaseWatched(process, seconds):
+            say(f"No sign of {process}: it is replaced if it gives none for {seconds:g} s.")
+        case events.RunnerTicks(revision):
+            say(f"Running revision {revision}")
+        case events.RunnerPauses(plan):
+            say(f"  paused  for plan {plan}" if plan else "  paused  until `sqlmig resume`")
 
 
 def tick_line(event: events.Ingestion | events.Refresh | events.TickFailure) -> str:

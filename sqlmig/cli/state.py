@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sqlmig import commands
 from sqlmig.cli.app import PlainArguments, global_options, opened
-from sqlmig.cli.output import painted, print_json, say
+from sqlmig.cli.output import painted, print_json, say, to_json
 from sqlmig.cli.revisions import short_entry, verbose_entry
 
 if TYPE_CHECKING:
     from sqlmig.commands.inspect import Status
+
+_WATCHED_EVERY = 2.0
+"""Seconds."""
 
 
 @click.command("current")
@@ -61,19 +65,45 @@ def current_command(verbose: bool, check_heads: bool, as_json: bool) -> None:
 
 @click.command("status")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.option("--watch", is_flag=True, help="Show it anew every two seconds, until interrupted.")
 @global_options
-def status_command(as_json: bool) -> None:
+def status_command(as_json: bool, watch: bool) -> None:
     """Show the pipeline's state: what runs, what waits, how large each relation is.
 
     The state is Stopped, Running, AwaitingApproval, Bootstrapping or Failed. Rows and versions are
     those that the ledger has: of the last upgrade, tick or `sqlmig exec`.
     """
-    state = commands.status(opened())
-    if as_json:
+    project = opened()
+    state = commands.status(project)
+    if as_json and not watch:
         print_json(state.to_dict())
+    elif not watch:
+        for line in _status_lines(state):
+            click.echo(painted(line))
+    elif as_json:
+        _watch(lambda: click.echo(to_json(commands.status(project).to_dict(), indent=None)))
+    else:
+        _watch(lambda: _draw(_status_lines(commands.status(project))))
+
+
+def _watch(show: Callable[[], None]) -> None:
+    import time
+
+    try:
+        while True:
+            show()
+            time.sleep(_WATCHED_EVERY)
+    except KeyboardInterrupt:
         return
-    for line in _status_lines(state):
+
+
+def _draw(lines: Sequence[str]) -> None:
+    if sys.stdout.isatty():
+        click.clear()
+    for line in lines:
         click.echo(painted(line))
+    if not sys.stdout.isatty():
+        click.echo()
 
 
 def _status_lines(state: Status) -> list[str]:
@@ -84,14 +114,18 @@ def _status_lines(state: Status) -> list[str]:
         ("deployed", f"{state.revision or 'base'}{_since(state.since)}"),
     ]
     if state.plan:
-        steps = f", {state.steps_done} of {state.steps} steps done" if state.runner else ""
+        steps = f", {state.steps_done} of {state.steps} steps done" if state.deployer else ""
         rows.append(("plan", f"{state.plan} to {state.plan_target or 'base'}{steps}"))
+    died = {False: ", which died", True: "", None: ", on another machine"}
+    if state.deployer:
+        rows.append(("run by", f"{state.deployer}{died[state.is_deployer_alive]}"))
     if state.runner:
-        died = {False: ", which died", True: "", None: ", on another machine"}
-        rows.append(("run by", f"{state.runner}{died[state.is_runner_alive]}"))
+        rows.append(("runner", _runner_words(state.runner, died)))
+    if state.stop_at and state.state != "Stopped":
+        rows.append(("stops", f"from {_time(state.stop_at)} on"))
     if state.last_tick:
         rows.append(("last tick", _time(state.last_tick)))
-    if state.error:
+    if state.error and not state.failures:
         rows.append(("last error", state.error))
     lines = [f"{name:<10}  {value}" for name, value in rows]
     if state.details is not None:
@@ -103,11 +137,27 @@ def _status_lines(state: Status) -> list[str]:
         lines += ["", "relations:", *_relation_lines(state)]
     if state.connectors:
         lines += ["", "sources:", *_connector_lines(state)]
+    if state.failures:
+        lines += ["", "errors:"]
+        lines += [f"  {name}: {message}" for name, message in state.failures.items()]
     if state.state == "AwaitingApproval":
         lines += ["", f"hint: `sqlmig approve {state.plan}`, or `sqlmig reject {state.plan}`"]
-    elif state.runner and state.is_runner_alive is not True:
+    elif state.deployer and state.is_deployer_alive is not True:
         lines += ["", "hint: `sqlmig repair` shows the plan, finishes it or takes it back"]
     return lines
+
+
+def _runner_words(runner: Mapping[str, Any], died: Mapping[bool | None, str]) -> str:
+    words = f"{runner['process']}{died[runner['is_alive']]}, since {runner['since']}"
+    if runner["is_paused"]:
+        words += ", paused"
+    if runner["ticks"]:
+        words += f", {runner['ticks']:,} ticks"
+        if runner["ticks_per_minute"] is not None:
+            words += f", {runner['ticks_per_minute']:g} a minute"
+        if runner["seconds_per_tick"] is not None:
+            words += f", {runner['seconds_per_tick']:.1f} s each"
+    return words
 
 
 def _changes(state: Status) -> list[tuple[str, Sequence[str]]]:
@@ -126,10 +176,19 @@ def _relation_lines(state: Status) -> list[str]:
             "? rows" if relation["rows"] is None else _rows(relation["rows"]),
             "" if relation["bytes"] is None else size(relation["bytes"]),
             f"version {relation['version']}",
+            f"at {_clock(relation['last_refresh'])}" if relation["last_refresh"] else "",
+            "FAILS" if relation["error"] else "",
         )
         for name, relation in state.relations.items()
     ]
-    return _aligned(cells, "<<>><")
+    return _aligned(cells, "<<>><<<")
+
+
+def _clock(iso: str) -> str:
+    """The time of day of an ISO time; the day, too, unless it is today."""
+    at = datetime.fromisoformat(iso)
+    is_today = at.date() == datetime.now(timezone.utc).date()
+    return f"{at:%H:%M:%S}" if is_today else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
 def _connector_lines(state: Status) -> list[str]:
@@ -138,10 +197,12 @@ def _connector_lines(state: Status) -> list[str]:
             name,
             f"{_rows(connector['rows'])} read",
             f"{connector['rejected']:,} bad kept aside" if connector["rejected"] else "",
+            f"at {_clock(connector['last_read'])}" if connector["last_read"] else "",
+            "FAILS" if connector["error"] else "",
         )
         for name, connector in state.connectors.items()
     ]
-    return _aligned(cells, "<><")
+    return _aligned(cells, "<><<<")
 
 
 def _aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:

@@ -14,23 +14,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sqlmig.commands.data import execute, query, run
+    from sqlmig.commands.data import execute, query
     from sqlmig.commands.deploy import approve, downgrade, reject, repair, upgrade
     from sqlmig.commands.inspect import branches, check, current, diff, heads, history, show, status
     from sqlmig.commands.merging import merge
     from sqlmig.commands.plans import make_plan
     from sqlmig.commands.project import Project, init, open_project
     from sqlmig.commands.revise import revision
+    from sqlmig.commands.running import checkpoint, keep_running, resume, run, stop
     from sqlmig.commands.stamping import stamp
 
 _MODULES = {
-    "data": ("execute", "query", "run"),
+    "data": ("execute", "query"),
     "deploy": ("approve", "downgrade", "reject", "repair", "upgrade"),
     "inspect": ("branches", "check", "current", "diff", "heads", "history", "show", "status"),
     "merging": ("merge",),
     "plans": ("make_plan",),
     "project": ("Project", "init", "open_project"),
     "revise": ("revision",),
+    "running": ("checkpoint", "keep_running", "resume", "run", "stop"),
     "stamping": ("stamp",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
@@ -40,6 +42,7 @@ __all__ = [
     "approve",
     "branches",
     "check",
+    "checkpoint",
     "current",
     "diff",
     "downgrade",
@@ -47,17 +50,20 @@ __all__ = [
     "heads",
     "history",
     "init",
+    "keep_running",
     "make_plan",
     "merge",
     "open_project",
     "query",
     "reject",
     "repair",
+    "resume",
     "revision",
     "run",
     "show",
     "stamp",
     "status",
+    "stop",
     "upgrade",
 ]
 

@@ -1,4 +1,4 @@
-"""The verbs that touch the pipeline's rows: run, exec, query."""
+"""The verbs that touch the pipeline's rows: exec, query."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlmig.commands.project import Project
-from sqlmig.errors import EngineError
-from sqlmig.execution import events
+from sqlmig.commands.project import Project, deployed
 from sqlmig.execution.effects import observed_cut
 from sqlmig.execution.engine import Mark
 from sqlmig.execution.executor import check_idle
-from sqlmig.execution.tick import Ticker, TickResult
-from sqlmig.ledger.fold import Deployment
 from sqlmig.ledger.records import Cut, Kind, RelationState, Status
 from sqlmig.program.model import Program, View
 
@@ -45,29 +41,6 @@ class Answer:
     is_behind: bool = False
 
 
-def run(
-    project: Project, *, once: bool = True, observer: events.Observer = events.ignore
-) -> TickResult:
-    """Run one tick of the deployed pipeline: sources in, stale views computed, the cut recorded.
-
-    Args:
-        once: True; a pipeline that keeps ticking is not built yet.
-        observer: told what happens.
-
-    Raises:
-        UnfinishedPlanError: a plan or another tick is under way.
-        EngineError: nothing is deployed, or `once` is False.
-    """
-    if not once:
-        raise EngineError(
-            "this version of sqlmig runs one tick at a time", hint="`sqlmig run --once`"
-        )
-    deployment = _deployed(project)
-    check_idle(deployment)
-    program = project.parse_deployed(deployment.program)
-    return Ticker(project.engine, project.warehouse, project.journal, program, observer).tick()
-
-
 def execute(project: Project, sql: str) -> Executed:
     """Run one INSERT, UPDATE, DELETE or MERGE on a table of the deployed pipeline.
 
@@ -80,7 +53,7 @@ def execute(project: Project, sql: str) -> Executed:
         UnfinishedPlanError: a plan is under way.
         EngineError: the statement is wrong, or not one on a table.
     """
-    deployment = _deployed(project)
+    deployment = deployed(project)
     check_idle(deployment)
     program = project.parse_deployed(deployment.program)
     journal = project.journal
@@ -104,7 +77,7 @@ def execute(project: Project, sql: str) -> Executed:
     return Executed(name, written.version, written.written)
 
 
-def query(project: Project, sql: str) -> Answer:
+def query(project: Project, sql: str, *, at: str | None = None) -> Answer:
     """Run a query over the deployed relations, all read at one consistent cut.
 
     The cut is the newest at which everything that the query reads is consistent: what the last tick
@@ -113,11 +86,14 @@ def query(project: Project, sql: str) -> Answer:
 
     Args:
         sql: a SELECT.
+        at: a former cut: a checkpoint's number or name, or a time.
 
     Raises:
-        EngineError: nothing is deployed, or the query is wrong.
+        EngineError: nothing is deployed, there is no such cut, or the query is wrong.
     """
-    deployment = _deployed(project)
+    deployment = deployed(project)
+    if at is not None:
+        return _query_at(project, sql, at)
     program = project.parse_deployed(deployment.program)
     read = _closure(program, sql)
     cut = deployment.consistent.relations
@@ -133,6 +109,17 @@ def query(project: Project, sql: str) -> Answer:
     columns, rows = project.engine.query(program, sql, states)
     versions = {name: state.version for name, state in sorted(states.items())}
     return Answer(columns, rows, versions, is_behind)
+
+
+def _query_at(project: Project, sql: str, at: str) -> Answer:
+    from sqlmig.commands.cuts import find_cut
+
+    former = find_cut(project, at)
+    program = project.parse_deployed(former.program)
+    read = _closure(program, sql)
+    states = {n: s for n, s in sorted(former.cut.relations.items()) if n in read}
+    columns, rows = project.engine.query(program, sql, states)
+    return Answer(columns, rows, {name: state.version for name, state in states.items()})
 
 
 def _is_table(state: RelationState) -> bool:
@@ -166,13 +153,3 @@ def _tables_below(program: Program, names: frozenset[str]) -> frozenset[str]:
         found.add(name)
         pending.extend(program.reads(name))
     return frozenset(found & set(program.tables))
-
-
-def _deployed(project: Project) -> Deployment:
-    deployment = project.journal.refresh()
-    if deployment.deployed_seq < 0:
-        raise EngineError(
-            f"nothing is deployed to target `{project.target.name}`",
-            hint="`sqlmig upgrade head` deploys the head",
-        )
-    return deployment

@@ -8,12 +8,13 @@ from typing import Any
 
 from sqlmig.commands.plans import plan_way, read_directives
 from sqlmig.commands.project import Project
+from sqlmig.commands.running import runner
 from sqlmig.errors import BlockedError, DeployedMovedError, RejectedError, RevisionError
 from sqlmig.execution import events
 from sqlmig.execution.executor import Executor, check_idle
-from sqlmig.execution.journal import is_alive
-from sqlmig.execution.tick import Ticker, TickResult, has_stale
-from sqlmig.ledger.fold import Deployment, PlanInProgress
+from sqlmig.execution.lease import is_gone, plan_holder, seems_gone
+from sqlmig.execution.tick import TickResult, has_stale
+from sqlmig.ledger.deployment import Deployment, PlanInProgress
 from sqlmig.ledger.records import AppliedRevision, Kind, Status
 from sqlmig.planning.directives import Run
 from sqlmig.planning.steps import Plan, RunFunction
@@ -51,6 +52,7 @@ def upgrade(
     allow_destructive: bool = False,
     confirm: Confirm | None = None,
     observer: events.Observer = events.ignore,
+    stop_timeout: float | None = None,
 ) -> Deployed:
     """Take the pipeline to a later revision.
 
@@ -61,6 +63,7 @@ def upgrade(
         allow_destructive: let steps run that lose rows.
         confirm: shows the plan to a person and returns the answer; None when nobody is there.
         observer: told what happens.
+        stop_timeout: seconds that the tick under way may take to end; by default the target's.
 
     Returns:
         What was done; `awaiting_approval` when the plan was recorded for `approve`.
@@ -92,7 +95,7 @@ def upgrade(
             return Deployed("awaiting_approval", plan, resumed=resumed)
         if chosen == "await_approval" and confirm is not None and not confirm(plan):
             raise RejectedError("not approved; nothing was run")
-    _executor(project, observer).run(plan)
+    _executor(project, observer, stop_timeout).run(plan)
     return Deployed("applied", plan, _tick(project, after, observer, with_sources=True), resumed)
 
 
@@ -102,6 +105,7 @@ def downgrade(
     *,
     allow_destructive: bool = False,
     observer: events.Observer = events.ignore,
+    stop_timeout: float | None = None,
 ) -> Deployed:
     """Take the pipeline back to an earlier revision; it works although revision files are gone.
 
@@ -119,7 +123,7 @@ def downgrade(
         status = "applied" if taken_back else "nothing_to_do"
         return Deployed(status, plan, resumed=resumed, taken_back=taken_back)
     _refuse_blocked(plan, allow_destructive)
-    state = _executor(project, observer).run(plan)
+    state = _executor(project, observer, stop_timeout).run(plan)
     tick = (
         _tick(project, after, observer, with_sources=False) if has_stale(after, state.cut) else None
     )
@@ -185,7 +189,9 @@ def repair(
     return unfinished
 
 
-def _executor(project: Project, observer: events.Observer) -> Executor:
+def _executor(
+    project: Project, observer: events.Observer, patience: float | None = None
+) -> Executor:
     def load_hook(plan: Plan, step: RunFunction) -> Callable[[Any], object]:
         known: Mapping[str, AppliedRevision] = {
             **project.journal.deployment.known,
@@ -207,21 +213,26 @@ def _executor(project: Project, observer: events.Observer) -> Executor:
         project.parse_deployed,
         load_hook,
         observer,
+        patience=project.target.runner.stop_timeout if patience is None else patience,
     )
 
 
-def _dead_plan(deployment: Deployment) -> PlanInProgress | None:
-    unfinished = deployment.unfinished
-    if unfinished is None or unfinished.owner is None or is_alive(unfinished.owner) is not False:
+def _dead_plan(project: Project, observer: events.Observer) -> PlanInProgress | None:
+    """The unfinished plan whose owner is dead, or was silent for its whole lease."""
+    deployment = project.journal.refresh()
+    holder = plan_holder(deployment)
+    if holder is None or not seems_gone(holder, project.journal.clock()):
         return None
-    return unfinished
+    if not is_gone(project.journal, plan_holder, observer):
+        return None
+    return project.journal.deployment.unfinished
 
 
 def _finish_dead_plan(project: Project, observer: events.Observer) -> str | None:
-    unfinished = _dead_plan(project.journal.refresh())
+    unfinished = _dead_plan(project, observer)
     if unfinished is None:
         return None
-    _executor(project, observer).resume()
+    _executor(project, observer).resume(gone=unfinished.sign)
     return unfinished.id
 
 
@@ -229,8 +240,8 @@ def _take_back_dead_upgrade(
     project: Project, target: str, observer: events.Observer
 ) -> tuple[str, str | None]:
     """Where a downgrade to `target` leads, and the id of the dead upgrade that it took back."""
-    deployment = project.journal.refresh()
-    unfinished = _dead_plan(deployment)
+    unfinished = _dead_plan(project, observer)
+    deployment = project.journal.deployment
     if unfinished is None or unfinished.plan["direction"] != "upgrade":
         return target, None
     ups = [AppliedRevision.from_dict(entry) for entry in unfinished.plan["ups"]]
@@ -238,7 +249,7 @@ def _take_back_dead_upgrade(
     goal = resolve(graph, target, unfinished.target)
     if graph.path(deployment.revision, goal).ups:
         return target, None
-    _executor(project, observer).roll_back()
+    _executor(project, observer).roll_back(gone=unfinished.sign)
     return goal or "base", unfinished.id
 
 
@@ -303,11 +314,14 @@ def _waiting(deployment: Deployment, plan_id: str | None) -> PlanInProgress:
 def _tick(
     project: Project, program: Program, observer: events.Observer, *, with_sources: bool
 ) -> TickResult | None:
+    now = project.journal.deployment
+    if now.runner is not None or now.stop_at is not None:
+        return None  # the runner goes on by itself; what was stopped stays so
     needs_sources = with_sources and bool(program.sources)
-    if not needs_sources and not has_stale(program, project.journal.deployment.cut):
+    if not needs_sources and not has_stale(program, now.cut):
         return None
-    ticker = Ticker(project.engine, project.warehouse, project.journal, program, observer)
-    return ticker.tick(with_sources=with_sources)
+    workers = project.target.runner.workers
+    return runner(project, observer).once(program, with_sources=with_sources, workers=workers)
 
 
 def _diff_lines(plan: Plan) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from sqlmig.errors import RevisionError
 from sqlmig.revisions.identifier import resolve, resolve_range
 
 if TYPE_CHECKING:
-    from sqlmig.ledger.fold import Deployment
+    from sqlmig.ledger.deployment import Deployment, Runner
     from sqlmig.program.diff import ProgramDiff
     from sqlmig.program.model import Program
     from sqlmig.revisions.graph import RevisionGraph
@@ -95,8 +95,11 @@ class Status:
     Args:
         details: the program diff of the plan that waits for approval or is under way, as JSON.
         plan: that plan's id. plan_target: where it leads. steps_done, steps: how far it is.
-        runner: the process that runs it, in words; None while it waits. is_runner_alive: whether
-            that still runs; None when it is on another machine.
+        deployer: the process that carries it out, in words; None while it waits.
+        is_deployer_alive: whether that still runs; None when it is on another machine.
+        runner: the process that ticks the pipeline: who, since when, how often; None for none.
+        stop_at: from when on nothing ticks, if somebody asked for that.
+        failures: relation or connector -> what went wrong when it was last tried.
         relations: relation -> its state as JSON. connectors: the same for connectors.
     """
 
@@ -110,10 +113,13 @@ class Status:
     details: Mapping[str, Any] | None
     steps_done: int | None
     steps: int | None
-    runner: str | None
-    is_runner_alive: bool | None
+    deployer: str | None
+    is_deployer_alive: bool | None
+    runner: Mapping[str, Any] | None
+    stop_at: datetime | None
     last_tick: datetime | None
     error: str | None
+    failures: Mapping[str, str]
     relations: Mapping[str, Mapping[str, Any]]
     connectors: Mapping[str, Mapping[str, Any]]
 
@@ -130,10 +136,13 @@ class Status:
             "details": self.details,
             "steps_done": self.steps_done,
             "steps": self.steps,
+            "deployer": self.deployer,
+            "is_deployer_alive": self.is_deployer_alive,
             "runner": self.runner,
-            "is_runner_alive": self.is_runner_alive,
+            "stop_at": _iso(self.stop_at),
             "last_tick": _iso(self.last_tick),
             "error": self.error,
+            "failures": dict(self.failures),
             "relations": dict(self.relations),
             "connectors": dict(self.connectors),
         }
@@ -267,7 +276,7 @@ def diff(project: Project, before: str = "deployed", after: str = "working") -> 
 
 def status(project: Project) -> Status:
     """The pipeline's state."""
-    from sqlmig.execution.journal import describe_owner, is_alive
+    from sqlmig.execution.process import describe_owner, is_alive
 
     deployment = project.deployment()
     plan = deployment.unfinished or deployment.awaiting
@@ -286,10 +295,13 @@ def status(project: Project) -> Status:
         details=plan.program_diff if plan else None,
         steps_done=done,
         steps=len(plan.plan["steps"]) if plan else None,
-        runner=describe_owner(owner) if owner else None,
-        is_runner_alive=is_alive(owner) if owner else None,
+        deployer=describe_owner(owner) if owner else None,
+        is_deployer_alive=is_alive(owner) if owner else None,
+        runner=_runner(deployment.runner) if deployment.runner else None,
+        stop_at=deployment.stop_at,
         last_tick=deployment.last_tick,
         error=deployment.error,
+        failures=dict(sorted(deployment.failures.items())),
         relations={
             name: {
                 "kind": state.kind,
@@ -297,6 +309,8 @@ def status(project: Project) -> Status:
                 "rows": state.rows,
                 "bytes": state.bytes,
                 "folder": state.folder,
+                "last_refresh": _iso(deployment.refreshed.get(name)),
+                "error": deployment.failures.get(name),
             }
             for name, state in sorted(deployment.cut.relations.items())
         },
@@ -305,10 +319,31 @@ def status(project: Project) -> Status:
                 "generation": state.generation,
                 "rows": state.rows,
                 "rejected": state.rejected,
+                "last_read": _iso(deployment.refreshed.get(name)),
+                "error": deployment.failures.get(name),
             }
             for name, state in sorted(deployment.cut.connectors.items())
         },
     )
+
+
+def _runner(runner: Runner) -> Mapping[str, Any]:
+    from sqlmig.execution.process import describe_owner, is_alive
+
+    seconds = (runner.at - runner.since).total_seconds()
+    return {
+        "process": describe_owner(runner.owner),
+        "is_alive": is_alive(runner.owner),
+        "is_once": runner.is_once,
+        "is_paused": runner.is_paused,
+        "since": _iso(runner.since),
+        "last_sign": _iso(runner.at),
+        "lease_seconds": runner.owner.lease,
+        "ticks": runner.ticks,
+        "ticks_per_minute": round(60 * runner.ticks / seconds, 1) if seconds > 0 else None,
+        "seconds_per_tick": runner.seconds,
+        "interval_seconds": runner.interval,
+    }
 
 
 def _program(project: Project, name: str, deployment: Deployment | None) -> Program:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlmig.commands.project import Project, refuse_edited
 from sqlmig.errors import RevisionError
-from sqlmig.ledger.fold import Deployment
+from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning import planner
 from sqlmig.planning.directives import Directive, Operations

@@ -18,7 +18,7 @@ from sqlmig.revisions.identifier import RESERVED
 if TYPE_CHECKING:
     from sqlmig.execution.journal import Journal
     from sqlmig.ledger.delta import DeltaLedger
-    from sqlmig.ledger.fold import Deployment
+    from sqlmig.ledger.deployment import Deployment
     from sqlmig.program.model import Program
     from sqlmig.spark.engine import SparkEngine
     from sqlmig.warehouse import DeltaWarehouse
@@ -78,7 +78,8 @@ class Project:
             actor=f"{_user()}@{socket.gethostname()}",
             versions={"sqlmig": sqlmig.__version__},
         )
-        return Journal(self.ledger, self.config.pipeline, provenance)
+        lease = self.target.runner.lease
+        return Journal(self.ledger, self.config.pipeline, provenance, lease=lease)
 
     @cached_property
     def warehouse(self) -> DeltaWarehouse:
@@ -257,6 +258,23 @@ def open_project(path: str | Path | None = None, target: str | None = None) -> P
     """
     config = load_config(path)
     return Project(config, config.target(target))
+
+
+def deployed(project: Project) -> Deployment:
+    """What the ledger says now, where something is deployed.
+
+    Raises:
+        EngineError: nothing is.
+    """
+    from sqlmig.errors import EngineError
+
+    deployment = project.journal.refresh()
+    if deployment.deployed_seq < 0:
+        raise EngineError(
+            f"nothing is deployed to target `{project.target.name}`",
+            hint="`sqlmig upgrade head` deploys the head",
+        )
+    return deployment
 
 
 def init(path: str | Path) -> tuple[Path, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlmig.commands.plans import as_applied
 from sqlmig.commands.project import Project, refuse_edited
 from sqlmig.execution.executor import check_idle
-from sqlmig.ledger.fold import Deployment
+from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import ConnectorState, Cut, Kind, RelationState, Status
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint
 from sqlmig.program.model import Program

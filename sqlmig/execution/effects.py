@@ -9,7 +9,8 @@ from typing import Any
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
-from sqlmig.ledger.fold import materialization_key
+from sqlmig.execution.stopping import wait_until_stopped
+from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import ConnectorState, Cut, RelationState
 from sqlmig.planning.request import observe
 from sqlmig.planning.steps import (
@@ -56,6 +57,7 @@ class Effects:
     Args:
         stages: the parsed programs that the plan passes through; the last is the target.
         journal: holds the working cut, which each finished step has changed.
+        patience: seconds that a runner may take to end its tick.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Effects:
         stages: Sequence[Program],
         journal: Journal,
         load_hook: HookLoader,
+        patience: float = 60.0,
     ) -> None:
         self._engine = engine
         self._warehouse = warehouse
@@ -74,6 +77,7 @@ class Effects:
         self._target = stages[-1]
         self._journal = journal
         self._load_hook = load_hook
+        self._patience = patience
 
     def make(self, step: Step, *, is_repeated: bool) -> Outcome:  # noqa: RET503
         """Make one step's effect.
@@ -82,7 +86,9 @@ class Effects:
             is_repeated: an earlier process started this step and may have made its effect.
         """
         match step.action:
-            case Stop() | Resume():
+            case Stop():
+                return self._stop()
+            case Resume():
                 return Outcome()
             case Checkpoint():
                 return self._checkpoint()
@@ -147,6 +153,14 @@ class Effects:
         return Written(now.version, now.rows, now.bytes)
 
     # steps
+
+    def _stop(self) -> Outcome:
+        journal = self._journal
+        return Outcome(
+            note=wait_until_stopped(
+                journal, self._warehouse, patience=self._patience, check=journal.still_owner
+            )
+        )
 
     def _checkpoint(self) -> Outcome:
         cut = observed_cut(self._warehouse, self._cut)

@@ -94,6 +94,9 @@ class Warehouse(Protocol):
     def restore(self, folder: str, version: int, mark: Mark | None = None) -> Written | None:
         """Put a table back to a version. None where only Spark can (a table feature)."""
 
+    def fence(self, folder: str, mark: Mark) -> int | None:
+        """Make a commit that writes begun before it can't pass; its version. None without table."""
+
 
 class Engine(Protocol):
     """What only Spark can do. Every method is one idempotent effect, or reads only."""
@@ -138,6 +141,9 @@ class Engine(Protocol):
         mark: Mark,
     ) -> None:
         """Call a hook's function with a context that can run SQL."""
+
+    def is_quiet(self, source: Source, connector: ConnectorState) -> bool:
+        """Whether it is certain, without Spark, that a source has nothing new since it was read."""
 
     def ingest(
         self,

@@ -90,6 +90,28 @@ class TickFailure:
     message: str
 
 
+@dataclass(frozen=True)
+class RunnerTicks:
+    """The runner ticks this revision from now on."""
+
+    revision: str | None
+
+
+@dataclass(frozen=True)
+class RunnerPauses:
+    """The runner makes way for a plan; `plan` is None when the pipeline was stopped."""
+
+    plan: str | None
+
+
+@dataclass(frozen=True)
+class LeaseWatched:
+    """A process that was silent for long is watched for `seconds`, before it is taken for gone."""
+
+    process: str
+    seconds: float
+
+
 Event = (
     PlanStarted
     | StepStarted
@@ -101,6 +123,9 @@ Event = (
     | Ingestion
     | Refresh
     | TickFailure
+    | RunnerTicks
+    | RunnerPauses
+    | LeaseWatched
 )
 Observer = Callable[[Event], None]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlmig.errors import (
     BlockedError,
@@ -17,8 +18,10 @@ from sqlmig.errors import (
 from sqlmig.execution import events
 from sqlmig.execution.effects import Effects, HookLoader
 from sqlmig.execution.engine import Engine, Mark, Warehouse
-from sqlmig.execution.journal import Journal, at_work, describe_owner, is_alive, with_token
-from sqlmig.ledger.fold import Deployment, PlanInProgress
+from sqlmig.execution.journal import Journal
+from sqlmig.execution.lease import Lease
+from sqlmig.execution.process import at_work, describe_owner, is_alive, with_token
+from sqlmig.ledger.deployment import Deployment, PlanInProgress
 from sqlmig.ledger.records import Cut, Kind, RelationState, Status
 from sqlmig.planning.steps import Checkpoint, Plan, Step
 from sqlmig.program.model import Program
@@ -36,6 +39,7 @@ class Executor:
         parse: files of a program -> program.
         load_hook: finds the function that a `RunFunction` step calls.
         observer: told what happens.
+        patience: seconds that a runner may take to end its tick.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class Executor:
         parse: ProgramParser,
         load_hook: HookLoader,
         observer: events.Observer = events.ignore,
+        patience: float = 60.0,
     ) -> None:
         self._engine = engine
         self._warehouse = warehouse
@@ -53,6 +58,7 @@ class Executor:
         self._parse = parse
         self._load_hook = load_hook
         self._observer = observer
+        self._patience = patience
 
     def run(self, plan: Plan, *, is_approved: bool = False) -> Deployment:
         """Start a plan and carry it out.
@@ -102,24 +108,46 @@ class Executor:
                 program_diff=plan.diff.to_json(),
                 details={"plan": plan.to_dict(), "owner": journal.owner.to_dict()},
             )
-            return self._go_on(plan, stages, is_resumed=False)
+            with self._lease():
+                return self._go_on(plan, stages, is_resumed=False)
 
-    def resume(self) -> Deployment:
-        """Take over the unfinished plan and finish it: forwards, or back if it was going back."""
-        plan = self._take_over(Status.RESUMED)
-        with at_work(self._journal.owner):
+    def resume(self, *, gone: int | None = None) -> Deployment:
+        """Take over the unfinished plan and finish it: forwards, or back if it was going back.
+
+        Args:
+            gone: the newest sign of its owner, which was watched and has lost its lease.
+        """
+        plan = self._take_over(Status.RESUMED, gone)
+        with self._lease():
             unfinished = self._unfinished()
             if unfinished.is_rolling_back:
                 return self._roll_back(plan, unfinished.error)
             return self._go_on(plan, self._stages(plan), is_resumed=True)
 
-    def roll_back(self) -> Deployment:
-        """Take over the unfinished plan and take it back: contents are those of its checkpoint."""
-        plan = self._take_over(Status.ROLLING_BACK)
-        with at_work(self._journal.owner):
+    def roll_back(self, *, gone: int | None = None) -> Deployment:
+        """Take over the unfinished plan and take it back: contents are those of its checkpoint.
+
+        Args:
+            gone: as for `resume`.
+        """
+        plan = self._take_over(Status.ROLLING_BACK, gone)
+        with self._lease():
             return self._roll_back(plan, self._unfinished().error)
 
-    def _take_over(self, status: Status) -> Plan:
+    def _lease(self) -> Lease:
+        journal = self._journal
+
+        def renew() -> None:
+            journal.append(
+                Kind.PLAN,
+                Status.RENEWED,
+                check=journal.check_owner,
+                plan=self._unfinished().id,
+            )
+
+        return Lease(journal, renew)
+
+    def _take_over(self, status: Status, gone: int | None) -> Plan:
         journal = self._journal
         journal.owner = with_token(journal.owner)
         unfinished = journal.refresh().unfinished
@@ -136,7 +164,7 @@ class Executor:
                     "the plan was ended by another process meanwhile",
                     hint="`sqlmig status` shows the state",
                 )
-            if now.owner is not None and is_alive(now.owner):
+            if now.owner is not None and is_alive(now.owner) and now.sign != gone:
                 raise UnfinishedPlanError(
                     f"plan {now.id} is being run by {describe_owner(now.owner)}",
                     hint="wait for it, or stop that process first",
@@ -164,29 +192,59 @@ class Executor:
     def _go_on(self, plan: Plan, stages: Sequence[Program], *, is_resumed: bool) -> Deployment:
         self._observer(events.PlanStarted(plan, is_resumed))
         effects = Effects(
-            self._engine, self._warehouse, plan, stages, self._journal, self._load_hook
+            self._engine,
+            self._warehouse,
+            plan,
+            stages,
+            self._journal,
+            self._load_hook,
+            self._patience,
         )
+        ended: list[Mapping[str, Any]] = []
         for step in plan.steps:
             done = self._unfinished().steps.get(step.number)
-            if done is not None and done.status is Status.DONE:
-                continue
-            self._step(plan, step, effects, is_repeated=done is not None)
-        self._journal.append(
-            Kind.PLAN,
-            Status.APPLIED,
+            if done is None or done.status is not Status.DONE:
+                ended = self._step(plan, step, effects, ended, is_repeated=done is not None)
+        self._journal.append_all(
+            [
+                *ended,
+                {
+                    "kind": Kind.PLAN,
+                    "status": Status.APPLIED,
+                    "plan": plan.id,
+                    "revision": plan.target,
+                    "details": {"direction": plan.direction},
+                },
+            ],
             check=self._journal.check_owner,
-            plan=plan.id,
-            revision=plan.target,
-            details={"direction": plan.direction},
         )
         self._observer(events.PlanApplied(plan))
         return self._journal.deployment
 
-    def _step(self, plan: Plan, step: Step, effects: Effects, *, is_repeated: bool) -> None:
+    def _step(
+        self,
+        plan: Plan,
+        step: Step,
+        effects: Effects,
+        ended: Sequence[Mapping[str, Any]],
+        *,
+        is_repeated: bool,
+    ) -> list[Mapping[str, Any]]:
+        """Carry a step out.
+
+        Args:
+            ended: the record that ends the step before, written together with this one's first:
+                a commit of the ledger takes longer than most steps.
+            is_repeated: an earlier process may have made its effect.
+
+        Returns:
+            The record that ends this step; the next commit writes it.
+        """
         journal = self._journal
         began = time.monotonic()
-        journal.append(
-            Kind.STEP, Status.STARTED, check=journal.check_owner, plan=plan.id, step=step.number
+        of_step = {"kind": Kind.STEP, "plan": plan.id, "step": step.number}
+        journal.append_all(
+            [*ended, {**of_step, "status": Status.STARTED}], check=journal.check_owner
         )
         self._observer(events.StepStarted(step))
         try:
@@ -202,21 +260,14 @@ class Executor:
             raise AssertionError("unreachable") from error
         self._observer(events.StepEffected(step))
         seconds = time.monotonic() - began
-        journal.append(
-            Kind.STEP,
-            Status.DONE,
-            check=journal.check_owner,
-            plan=plan.id,
-            step=step.number,
-            cut=outcome.change,
-            details={
-                "seconds": round(seconds, 3),
-                "rows": outcome.rows,
-                "is_checkpoint": isinstance(step.action, Checkpoint),
-                "note": outcome.note,
-            },
-        )
         self._observer(events.StepFinished(step, seconds, outcome.rows, outcome.note))
+        details = {
+            "seconds": round(seconds, 3),
+            "rows": outcome.rows,
+            "is_checkpoint": isinstance(step.action, Checkpoint),
+            "note": outcome.note,
+        }
+        return [{**of_step, "status": Status.DONE, "cut": outcome.change, "details": details}]
 
     def _fail(self, plan: Plan, step: Step, message: str, error: Exception) -> None:
         from sqlmig.planning.explain import describe_action
@@ -316,7 +367,7 @@ class Executor:
 
 
 def check_idle(deployment: Deployment) -> None:
-    """Raise when a plan or a tick is under way.
+    """Raise when a plan is under way.
 
     Raises:
         UnfinishedPlanError: says which process runs it, or that it died, and what to do.
@@ -336,12 +387,6 @@ def check_idle(deployment: Deployment) -> None:
             f"at {plan.last_sign:%Y-%m-%d %H:%M:%S} UTC",
             hint="`sqlmig repair` shows it; `sqlmig repair --resume` goes on, "
             "`sqlmig repair --rollback` takes it back",
-        )
-    ticking = deployment.ticking
-    if ticking is not None and is_alive(ticking):
-        raise UnfinishedPlanError(
-            f"the pipeline is ticking in {describe_owner(ticking)}",
-            hint="run the command again when the tick is over",
         )
 
 

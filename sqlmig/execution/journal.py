@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime, timezone
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import RLock
 from typing import Any, Protocol
 
 from sqlmig.errors import LedgerConflict, LedgerError, UnfinishedPlanError
-from sqlmig.ledger.fold import Deployment, Folding
-from sqlmig.ledger.records import Kind, Owner, Record, Status
-
-Clock = Callable[[], datetime]
-
-
-def utc_now() -> datetime:
-    """The time now, in UTC."""
-    return datetime.now(timezone.utc)
+from sqlmig.execution.clock import Clock, elapsed, utc_now
+from sqlmig.execution.process import describe_owner, this_process
+from sqlmig.ledger.deployment import Deployment
+from sqlmig.ledger.fold import Folding
+from sqlmig.ledger.records import Kind, Record, Status
+from sqlmig.ledger.running import checkpoint_details
 
 
 class Ledger(Protocol):
@@ -30,11 +22,11 @@ class Ledger(Protocol):
     def version(self) -> int:
         """The newest version; -1 without a ledger."""
 
-    def read(self) -> tuple[int, tuple[Record, ...]]:
-        """All records and the version they were read at."""
+    def read(self, after: int = -1) -> tuple[int, tuple[Record, ...]]:
+        """The records above `after` that the fold needs, and the version they were read at."""
 
-    def append(self, record: Record, expected: int) -> Record:
-        """Append when the ledger is still at `expected`; else raise LedgerConflict."""
+    def append(self, records: Sequence[Record], expected: int) -> tuple[Record, ...]:
+        """Append, in one commit, when the ledger is still at `expected`; else LedgerConflict."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +42,14 @@ class Provenance:
 
 
 class Journal:
-    """Reads and appends to the ledger of one pipeline.
+    """Reads and appends to the ledger of one pipeline. Threads of a process may share it.
 
     Args:
         ledger: where the records are.
         pipeline: name of the pipeline; a ledger of another one is refused.
         provenance: written into each record.
-        clock: gives the time.
+        clock: gives the time that is written into records.
+        lease: seconds that a lease of this process lasts without a sign.
     """
 
     def __init__(
@@ -65,6 +58,7 @@ class Journal:
         pipeline: str,
         provenance: Provenance | None = None,
         clock: Clock = utc_now,
+        lease: float = 60.0,
     ) -> None:
         self._ledger = ledger
         self._pipeline = pipeline
@@ -74,12 +68,24 @@ class Journal:
         self._is_read = False
         self._folding = Folding()
         self._deployment = Deployment()
-        self.owner = Owner(uuid.uuid4().hex, socket.gethostname(), os.getpid(), process_start())
+        self._lock = RLock()
+        self._signed = elapsed()
+        self.owner = this_process(lease)
 
     @property
     def deployment(self) -> Deployment:
         """The state as last read or written."""
         return self._deployment
+
+    @property
+    def clock(self) -> Clock:
+        """Gives the time that is written into records."""
+        return self._clock
+
+    @property
+    def silence(self) -> float:
+        """Seconds since this process last wrote to the ledger, or began."""
+        return elapsed() - self._signed
 
     def refresh(self) -> Deployment:
         """Read what others wrote since.
@@ -87,21 +93,24 @@ class Journal:
         Raises:
             LedgerError: the ledger belongs to another pipeline.
         """
-        if self._is_read and self._ledger.version() == self._version:
+        with self._lock:
+            if self._is_read and self._ledger.version() == self._version:
+                return self._deployment
+            version, records = self._ledger.read(self._deployment.seq if self._is_read else -1)
+            if version < self._version:  # another ledger lies there now
+                self._folding = Folding()
+                version, records = self._ledger.read()
+            self._version, self._is_read = version, True
+            for record in records:
+                self._folding.take(record)
+            self._deployment = self._folding.result()
+            name = self._deployment.pipeline
+            if name is not None and name != self._pipeline:
+                raise LedgerError(
+                    f"this warehouse holds pipeline `{name}`, not `{self._pipeline}`",
+                    hint="give the target a warehouse of its own in sqlmig.yml",
+                )
             return self._deployment
-        version, records = self._ledger.read()
-        self._version, self._is_read = version, True
-        self._folding = Folding()
-        for record in records:
-            self._folding.take(record)
-        self._deployment = self._folding.result()
-        name = self._deployment.pipeline
-        if name is not None and name != self._pipeline:
-            raise LedgerError(
-                f"this warehouse holds pipeline `{name}`, not `{self._pipeline}`",
-                hint="give the target a warehouse of its own in sqlmig.yml",
-            )
-        return self._deployment
 
     def append(
         self,
@@ -120,33 +129,72 @@ class Journal:
         Returns:
             The record as written, with its `seq`.
         """
+        return self.append_all([{"kind": kind, "status": status, **values}], check=check)[0]
+
+    def append_all(
+        self,
+        entries: Sequence[Mapping[str, Any]],
+        *,
+        check: Callable[[Deployment], None] | None = None,
+    ) -> tuple[Record, ...]:
+        """Append records in one commit, as `append` does one; `entries` hold their fields."""
+        with self._lock:
+            while True:
+                if not self._is_read:
+                    self.refresh()
+                if check is not None:
+                    check(self._deployment)
+                records = [self._record(entry) for entry in entries]
+                began = elapsed()
+                try:
+                    written = self._ledger.append(records, self._version)
+                except LedgerConflict:
+                    self.refresh()
+                    continue
+                self._version, self._signed = written[-1].seq, began
+                for record in written:
+                    self._folding.take(record)
+                self._deployment = self._folding.result()
+                return written
+
+    def checkpoint(self, **details: Any) -> Record:
+        """Record the whole state of the ticks, so that the records before need not be read.
+
+        Args:
+            details: put into the record besides.
+        """
         while True:
-            if not self._is_read:
-                self.refresh()
-            if check is not None:
-                check(self._deployment)
-            record = Record(
-                pipeline=self._pipeline,
-                kind=kind,
-                status=status,
-                at=self._clock(),
-                commit=self._provenance.commit,
-                branch=self._provenance.branch,
-                dirty=self._provenance.dirty,
-                author=self._provenance.author,
-                actor=self._provenance.actor,
-                versions=self._provenance.versions,
-                **values,
-            )
+            now = self.refresh()
+
+            def check(deployment: Deployment, seq: int = now.seq) -> None:
+                if deployment.seq != seq:
+                    raise LedgerConflict("another process wrote to the ledger first")
+
             try:
-                written = self._ledger.append(record, self._version)
+                return self.append(
+                    Kind.CHECKPOINT,
+                    Status.DONE,
+                    check=check,
+                    revision=now.revision,
+                    cut=now.cut.to_dict(),
+                    details={**checkpoint_details(now), **details},
+                )
             except LedgerConflict:
-                self.refresh()
                 continue
-            self._version = written.seq
-            self._folding.take(written)
-            self._deployment = self._folding.result()
-            return written
+
+    def _record(self, values: Mapping[str, Any]) -> Record:
+        origin = self._provenance
+        return Record(
+            pipeline=self._pipeline,
+            at=self._clock(),
+            commit=origin.commit,
+            branch=origin.branch,
+            dirty=origin.dirty,
+            author=origin.author,
+            actor=origin.actor,
+            versions=origin.versions,
+            **values,
+        )
 
     def check_owner(self, deployment: Deployment) -> None:
         """Raise when the plan under way is no longer this process's.
@@ -168,63 +216,4 @@ class Journal:
         Args:
             check: raises when the state read does not allow to go on; by default `check_owner`.
         """
-        if self._ledger.version() != self._version:
-            self.refresh()
-        (check or self.check_owner)(self._deployment)
-
-
-def process_start(pid: int | None = None) -> str:
-    """When a process of this machine started, as the system counts.
-
-    '' where that isn't known, or it is dead.
-
-    Together with the process id it names a process, although ids are used again.
-    """
-    try:
-        stat = Path(f"/proc/{pid or os.getpid()}/stat").read_text(encoding="utf-8")
-        fields = stat.rpartition(")")[2].split()
-        return "" if fields[0] in ("Z", "X") else fields[19]
-    except (OSError, IndexError):
-        return ""
-
-
-_at_work: set[str] = set()
-"""Tokens of the runs of this process that have not ended."""
-
-
-@contextmanager
-def at_work(owner: Owner) -> Iterator[None]:
-    """While this lasts, `owner` counts as alive in this process.
-
-    A run that was broken off must not count as alive because its process goes on with other work.
-    """
-    _at_work.add(owner.token)
-    try:
-        yield
-    finally:
-        _at_work.discard(owner.token)
-
-
-def is_alive(owner: Owner) -> bool | None:
-    """Whether the owner's run still goes on; None when it is on another machine."""
-    if owner.host != socket.gethostname():
-        return None
-    if (owner.pid, owner.started) == (os.getpid(), process_start()):
-        return owner.token in _at_work
-    try:
-        os.kill(owner.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return process_start(owner.pid) == owner.started
-
-
-def describe_owner(owner: Owner) -> str:
-    """`process 4711 on host`."""
-    return f"process {owner.pid} on {owner.host}"
-
-
-def with_token(owner: Owner) -> Owner:
-    """The same process with a new token, for another run."""
-    return replace(owner, token=uuid.uuid4().hex)
+        (check or self.check_owner)(self.refresh())

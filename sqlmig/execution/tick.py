@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Set
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlmig.errors import DeployedMovedError, EngineError, SqlmigError
+from sqlmig.errors import DeployedMovedError, SqlmigError, UnfinishedPlanError
 from sqlmig.execution import events
 from sqlmig.execution.effects import observed_cut
-from sqlmig.execution.engine import Engine, Mark, Warehouse
-from sqlmig.execution.executor import check_idle
-from sqlmig.execution.journal import Journal, at_work, with_token
-from sqlmig.ledger.fold import Deployment
+from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
+from sqlmig.execution.journal import Journal
+from sqlmig.execution.lease import Lease
+from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import Cut, Kind, RelationState, Status
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import Program, RelationKind, View
@@ -28,15 +29,23 @@ class TickResult:
         ingested: connector -> (rows, bad records kept aside).
         refreshed: relation -> rows that it has now.
         failures: connector or relation -> what went wrong.
+        is_recorded: the ledger has a record of it: something changed, or failed in a new way.
     """
 
     ingested: Mapping[str, tuple[int, int]]
     refreshed: Mapping[str, int | None]
     failures: Mapping[str, str]
+    is_recorded: bool = True
 
 
 class Ticker:
-    """Runs ticks of the deployed program."""
+    """Makes the ticks of one deployed program, under a lease that somebody else holds.
+
+    Args:
+        program: what the ledger says is deployed.
+        lease: looked at before each commit.
+        workers: how many views are computed at a time.
+    """
 
     def __init__(
         self,
@@ -44,100 +53,105 @@ class Ticker:
         warehouse: Warehouse,
         journal: Journal,
         program: Program,
+        lease: Lease,
         observer: events.Observer = events.ignore,
+        workers: int = 1,
     ) -> None:
         self._engine = engine
         self._warehouse = warehouse
         self._journal = journal
         self._program = program
+        self._lease = lease
         self._observer = observer
+        self._workers = workers
         self._failures: dict[str, str] = {}
         self._ingested: dict[str, tuple[int, int]] = {}
         self._refreshed: dict[str, int | None] = {}
 
-    def tick(self, *, with_sources: bool = True) -> TickResult:
-        """Run one tick.
+    def tick(
+        self,
+        *,
+        with_sources: bool = True,
+        skip: Set[str] = frozenset(),
+        is_always_recorded: bool = False,
+        **details: Any,
+    ) -> TickResult:
+        """Make one tick.
 
         Args:
             with_sources: read sources; else only compute what is stale.
+            skip: sources and views that failed lately and are left alone this time.
+            is_always_recorded: record a tick that changed nothing, too.
+            details: put into the record.
 
         Returns:
             What it did; a source or view that failed is in `failures`, the others went on.
 
         Raises:
-            UnfinishedPlanError: a plan or another tick is under way.
+            UnfinishedPlanError: the lease was lost to another process.
             DeployedMovedError: another program is deployed by now.
         """
+        self._failures, self._ingested, self._refreshed = {}, {}, {}
+        self._lease.check()
         journal = self._journal
-        journal.owner = with_token(journal.owner)
-        began = journal.append(
-            Kind.TICK,
-            Status.STARTED,
-            check=self._check_deployed,
-            revision=journal.deployment.revision,
-            details={"owner": journal.owner.to_dict()},
-        )
-        with at_work(journal.owner):
-            run = f"tick-{began.seq}-{journal.owner.token[:8]}"
-            return self._tick(run, with_sources=with_sources)
-
-    def _tick(self, run: str, *, with_sources: bool) -> TickResult:
-        journal = self._journal
+        check_program(journal.deployment, self._program)
+        run = f"tick-{journal.deployment.seq}-{journal.owner.token[:8]}"
         try:
             before = journal.deployment.cut
             cut = observed_cut(self._warehouse, before)
             if with_sources:
-                cut = self._ingest(cut, run)
-            cut = self._refresh(cut, run)
+                cut = self._ingest(cut, run, skip)
+            cut = self._refresh(cut, run, skip)
         except BaseException as error:
-            with _suppressed_conflict():
+            with suppress(SqlmigError):
                 journal.append(
                     Kind.TICK,
                     Status.FAILED,
-                    check=self._check_ticking,
+                    check=self._check,
                     error=str(error) or type(error).__name__,
+                    details={"token": journal.owner.token, **details},
                 )
             raise
-        journal.append(
-            Kind.TICK,
-            Status.DONE,
-            check=self._check_ticking,
-            revision=journal.deployment.revision,
-            cut=_difference(before, cut),
-            error="; ".join(f"{n}: {m}" for n, m in sorted(self._failures.items())) or None,
-            details={
-                "ingested": {n: list(v) for n, v in sorted(self._ingested.items())},
-                "refreshed": dict(sorted(self._refreshed.items())),
-            },
-        )
-        return TickResult(self._ingested, self._refreshed, self._failures)
-
-    def _check_deployed(self, deployment: Deployment) -> None:
-        check_idle(deployment)
-        if dict(deployment.program) != dict(self._program.files):
-            raise DeployedMovedError(
-                f"revision {deployment.revision or 'base'} was deployed since this process began",
-                hint="run the command again: it ticks what is deployed now",
+        known = journal.deployment.failures
+        failures = {n: m for n, m in known.items() if n in skip} | self._failures
+        change = _difference(before, cut)
+        is_recorded = bool(is_always_recorded or change or failures != known)
+        if is_recorded:
+            journal.append(
+                Kind.TICK,
+                Status.DONE,
+                check=self._check,
+                revision=journal.deployment.revision,
+                cut=change,
+                error="; ".join(f"{n}: {m}" for n, m in sorted(failures.items())) or None,
+                details={
+                    "token": journal.owner.token,
+                    "ingested": {n: list(v) for n, v in sorted(self._ingested.items())},
+                    "refreshed": dict(sorted(self._refreshed.items())),
+                    "failures": dict(sorted(failures.items())),
+                    **details,
+                },
             )
+        return TickResult(self._ingested, self._refreshed, self._failures, is_recorded)
 
-    def _check_ticking(self, deployment: Deployment) -> None:
-        ticking = deployment.ticking
-        if ticking is None or ticking.token != self._journal.owner.token:
-            raise EngineError(
-                "the tick was fenced off: another process works on the pipeline",
-                hint="`sqlmig status` shows what runs; run the tick again after it",
-            )
+    def _check(self, deployment: Deployment) -> None:
+        check_ticking(self._journal, deployment)
 
-    def _ingest(self, cut: Cut, run: str) -> Cut:
+    def _ingest(self, cut: Cut, run: str, skip: Set[str]) -> Cut:
         revision = self._journal.deployment.revision
         for number, (name, source) in enumerate(sorted(self._program.sources.items())):
             connector = cut.connectors.get(name)
             table = cut.relations.get(source.table)
+            if name in skip:
+                continue
             if connector is None or table is None:
                 self._fail(name, "it has no state in the ledger; `sqlmig upgrade` starts it")
                 continue
+            if self._engine.is_quiet(source, connector):
+                continue
             began = time.monotonic()
-            self._journal.still_owner(self._check_ticking)
+            self._lease.check()
+            self._check(self._journal.deployment)
             mark = Mark(self._journal.deployment.pipeline or "", run, number, revision)
             try:
                 result = self._engine.ingest(self._program, source, connector, table, mark)
@@ -162,48 +176,142 @@ class Ticker:
             cut = cut.with_relation(source.table, table.with_rows(now.version, now.rows, now.bytes))
         return cut
 
-    def _refresh(self, cut: Cut, run: str) -> Cut:
-        pipeline = self._journal.deployment.pipeline or ""
-        revision = self._journal.deployment.revision
+    def _refresh(self, cut: Cut, run: str, skip: Set[str]) -> Cut:
+        """Compute what is stale, inputs before readers, independent views at the same time."""
+        pending = dict(enumerate(stale_order(self._program)))
+        under_way: dict[Future[tuple[Written, float]], _Job] = {}
         broken: set[str] = set()
-        for number, view in enumerate(stale_order(self._program)):
-            reads = sorted(self._program.stored_reads(view.name))
-            if broken & set(reads):
-                broken.add(view.name)
-                continue
-            state = cut.relations.get(view.name)
-            inputs = {n: cut.relations[n].content for n in reads if n in cut.relations}
-            if state is None or len(inputs) != len(reads) or not is_stale(view, state, inputs):
-                continue
-            began = time.monotonic()
-            fingerprint = materialization_fingerprint(self._program, view.name)
-            mark = Mark(pipeline, run, 10_000 + number, revision, fingerprint, inputs)
-            states = {n: cut.relations[n] for n in reads}
-            self._journal.still_owner(self._check_ticking)
-            try:
-                written = self._engine.materialize(self._program, view, states, state.folder, mark)
-            except SqlmigError as error:
-                self._fail(view.name, error.message)
-                broken.add(view.name)
-                continue
-            self._refreshed[view.name] = written.rows
-            self._observer(events.Refresh(view.name, written.rows, time.monotonic() - began))
-            fresh = RelationState(
-                state.folder,
-                state.kind,
-                written.version,
-                f"{state.folder}@{written.version}",
-                fingerprint,
-                inputs,
-                written.rows,
-                written.bytes,
-            )
-            cut = cut.with_relation(view.name, fresh)
+        with ThreadPoolExecutor(self._workers, "sqlmig refresh") as pool:
+            while pending or under_way:
+                waiting = {v.name for v in pending.values()} | {j.name for j in under_way.values()}
+                for number, view in list(pending.items()):
+                    reads = self._program.stored_reads(view.name)
+                    if reads & waiting or len(under_way) >= self._workers:
+                        continue
+                    del pending[number]
+                    waiting.discard(view.name)
+                    if view.name in skip or broken & reads:
+                        broken.add(view.name)
+                        continue
+                    job = self._job(number, view, cut, run)
+                    if job is not None:
+                        self._lease.check()
+                        self._check(self._journal.deployment)
+                        waiting.add(view.name)
+                        under_way[pool.submit(self._materialize, job)] = job
+                for done in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    cut = self._collect(done, under_way.pop(done), cut, broken)
         return cut
+
+    def _job(self, number: int, view: View, cut: Cut, run: str) -> _Job | None:
+        reads = sorted(self._program.stored_reads(view.name))
+        state = cut.relations.get(view.name)
+        inputs = {n: cut.relations[n].content for n in reads if n in cut.relations}
+        if state is None or len(inputs) != len(reads) or not is_stale(view, state, inputs):
+            return None
+        deployment = self._journal.deployment
+        fingerprint = materialization_fingerprint(self._program, view.name)
+        mark = Mark(
+            deployment.pipeline or "",
+            run,
+            10_000 + number,
+            deployment.revision,
+            fingerprint,
+            inputs,
+        )
+        return _Job(view, state, {n: cut.relations[n] for n in reads}, mark)
+
+    def _materialize(self, job: _Job) -> tuple[Written, float]:
+        began = time.monotonic()
+        written = self._engine.materialize(
+            self._program, job.view, job.inputs, job.state.folder, job.mark
+        )
+        return written, time.monotonic() - began
+
+    def _collect(
+        self, done: Future[tuple[Written, float]], job: _Job, cut: Cut, broken: set[str]
+    ) -> Cut:
+        try:
+            written, seconds = done.result()
+        except SqlmigError as error:
+            self._fail(job.name, error.message)
+            broken.add(job.name)
+            return cut
+        self._refreshed[job.name] = written.rows
+        self._observer(events.Refresh(job.name, written.rows, seconds))
+        fresh = RelationState(
+            job.state.folder,
+            job.state.kind,
+            written.version,
+            f"{job.state.folder}@{written.version}",
+            job.mark.fingerprint or "",
+            job.mark.inputs,
+            written.rows,
+            written.bytes,
+        )
+        return cut.with_relation(job.name, fresh)
 
     def _fail(self, name: str, message: str) -> None:
         self._failures[name] = message
         self._observer(events.TickFailure(name, message))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A view that is to be computed, and from what."""
+
+    view: View
+    state: RelationState
+    inputs: Mapping[str, RelationState]
+    mark: Mark
+
+    @property
+    def name(self) -> str:
+        return self.view.name
+
+
+def check_program(deployment: Deployment, program: Program) -> None:
+    """Raise when `program` is not the one that is deployed.
+
+    Raises:
+        DeployedMovedError: it is another one by now.
+    """
+    if dict(deployment.program) != dict(program.files):
+        raise DeployedMovedError(
+            f"revision {deployment.revision or 'base'} was deployed since this process began",
+            hint="run the command again: it ticks what is deployed now",
+        )
+
+
+def check_lease(journal: Journal, deployment: Deployment) -> None:
+    """Raise when this process no longer holds the lease on ticking.
+
+    Raises:
+        UnfinishedPlanError: another process took it.
+    """
+    if deployment.runner is None or deployment.runner.owner.token != journal.owner.token:
+        raise _fenced_off()
+
+
+def check_ticking(journal: Journal, deployment: Deployment) -> None:
+    """Raise when this process may not write to the tables.
+
+    A plan that waits for this tick to end does not stop it; one that has its checkpoint does.
+
+    Raises:
+        UnfinishedPlanError: the lease was lost, or a plan went ahead.
+    """
+    check_lease(journal, deployment)
+    plan = deployment.unfinished
+    if plan is not None and plan.checkpoint is not None:
+        raise _fenced_off()
+
+
+def _fenced_off() -> UnfinishedPlanError:
+    return UnfinishedPlanError(
+        "the tick was fenced off: another process works on the pipeline",
+        hint="`sqlmig status` shows what runs; run the command again after it",
+    )
 
 
 def stale_order(program: Program) -> Iterator[View]:
@@ -244,9 +352,3 @@ def _difference(before: Cut, after: Cut) -> dict[str, Any] | None:
         connectors={n: s for n, s in after.connectors.items() if before.connectors.get(n) != s},
     )
     return changed.to_dict() or None
-
-
-@contextmanager
-def _suppressed_conflict() -> Iterator[None]:
-    with suppress(SqlmigError):
-        yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _COLUMNS: tuple[tuple[str, str], ...] = (
     ("seq", "long"),
+    ("part", "integer"),
     ("at", "timestamp"),
     ("pipeline", "string"),
     ("kind", "string"),
@@ -36,7 +37,12 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
     ("error", "string"),
     ("details", "string"),
 )
+_ALWAYS = frozenset({"seq", "part"})
 _JSON = frozenset({"program", "program_diff", "cut", "versions", "details"})
+_NEEDED = (
+    "kind NOT IN ('tick', 'exec', 'runner', 'request', 'checkpoint') "
+    "OR seq >= (SELECT coalesce(max(seq), -1) FROM ledger WHERE kind = 'checkpoint')"
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _COMPACT_AFTER = 50
 """Files of the ledger at which an append compacts it first.
@@ -66,8 +72,14 @@ class DeltaLedger:
         table = self._open()
         return -1 if table is None else int(table.version())
 
-    def read(self) -> tuple[int, tuple[Record, ...]]:
-        """All records, oldest first, and the version that they were read at (-1 without a ledger).
+    def read(self, after: int = -1, *, is_whole: bool = False) -> tuple[int, tuple[Record, ...]]:
+        """Records, oldest first, and the version that they were read at (-1 without a ledger).
+
+        Args:
+            after: only records with a greater `seq`.
+            is_whole: all records; else those of ticks before the newest checkpoint record, which
+                holds what they add up to, are left out: a pipeline that runs for months has
+                hundreds of thousands of them.
 
         Raises:
             LedgerError: a file of the ledger is missing or can't be read.
@@ -84,7 +96,7 @@ class DeltaLedger:
             rows = (
                 QueryBuilder()
                 .register("ledger", table)
-                .execute("SELECT * FROM ledger ORDER BY seq")
+                .execute(_select(after, is_whole=is_whole))
                 .read_all()
             )
             columns = {name: rows.column(name).to_pylist() for name, _ in _COLUMNS}
@@ -100,15 +112,15 @@ class DeltaLedger:
             for values in zip(*(columns[n] for n in names), strict=True)
         )
 
-    def append(self, record: Record, expected: int) -> Record:
-        """Append `record` as version `expected + 1`.
+    def append(self, records: Sequence[Record], expected: int) -> tuple[Record, ...]:
+        """Append `records` in one commit, as version `expected + 1`: all of them or none.
 
         Args:
-            record: its `seq` is set here.
+            records: their `seq` and `part` are set here.
             expected: the version that the writer has read; -1 creates the ledger.
 
         Returns:
-            The record as written.
+            The records as written.
 
         Raises:
             LedgerConflict: another writer appended since `expected`.
@@ -122,7 +134,8 @@ class DeltaLedger:
             raise LedgerConflict("another process wrote to the ledger first")
         try:
             self._compact(table)
-            written = replace(record, seq=int(table.version()) + 1)
+            seq = int(table.version()) + 1
+            written = tuple(replace(r, seq=seq, part=part) for part, r in enumerate(records))
             write_deltalake(
                 table,
                 _rows(written),
@@ -214,7 +227,10 @@ class DeltaLedger:
         from deltalake.schema import PrimitiveType
 
         schema = Schema(
-            [Field(name, PrimitiveType(kind), nullable=name != "seq") for name, kind in _COLUMNS]
+            [
+                Field(name, PrimitiveType(kind), nullable=name not in _ALWAYS)
+                for name, kind in _COLUMNS
+            ]
         )
         try:
             if "://" not in self.path:
@@ -247,11 +263,16 @@ class DeltaLedger:
         return self._table
 
 
+def _select(after: int, *, is_whole: bool) -> str:
+    needed = "" if is_whole or after >= 0 else f"AND ({_NEEDED})"
+    return f"SELECT * FROM ledger WHERE seq > {int(after)} {needed} ORDER BY seq, part"
+
+
 def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _rows(record: Record) -> Any:
+def _rows(records: Sequence[Record]) -> Any:
     from arro3.core import Array, DataType, Field, Schema, Table
 
     types: dict[str, Callable[[], Any]] = {
@@ -263,18 +284,22 @@ def _rows(record: Record) -> Any:
     arrays: dict[str, Any] = {}
     fields: list[Any] = []
     for name, kind in _COLUMNS:
-        value = getattr(record, name)
+        values = [getattr(record, name) for record in records]
         if name in _JSON:
-            value = None if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
+            values = [None if value is None else _json(value) for value in values]
         if kind == "timestamp":
-            micros = (value - _EPOCH) // timedelta(microseconds=1)
+            micros = [(value - _EPOCH) // timedelta(microseconds=1) for value in values]
             data_type = DataType.timestamp("us", tz="UTC")
-            arrays[name] = Array([micros], DataType.int64()).cast(data_type)
+            arrays[name] = Array(micros, DataType.int64()).cast(data_type)
         else:
             data_type = types[kind]()
-            arrays[name] = Array([_storable(value)], data_type)
-        fields.append(Field(name, data_type, nullable=name != "seq"))
+            arrays[name] = Array([_storable(value) for value in values], data_type)
+        fields.append(Field(name, data_type, nullable=name not in _ALWAYS))
     return Table.from_pydict(arrays, schema=Schema(fields))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def _storable(value: Any) -> Any:

@@ -2,135 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from enum import Enum
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
+from sqlmig.ledger import running
+from sqlmig.ledger.deployment import (
+    Contents,
+    Deployment,
+    PlanInProgress,
+    State,
+    StepProgress,
+    is_consistent,
+    materialization_key,
+    merge,
+)
 from sqlmig.ledger.records import (
     AppliedRevision,
     ConnectorState,
     Cut,
-    Json,
     Kind,
     Owner,
     Record,
     RelationState,
     Status,
 )
-
-
-class State(str, Enum):
-    """The pipeline's state as shown to people."""
-
-    STOPPED = "Stopped"
-    RUNNING = "Running"
-    AWAITING_APPROVAL = "AwaitingApproval"
-    BOOTSTRAPPING = "Bootstrapping"
-    FAILED = "Failed"
-
-
-@dataclass(frozen=True)
-class StepProgress:
-    """How far a step of an unfinished plan got."""
-
-    status: Status
-    at: datetime
-    details: Json = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class PlanInProgress:
-    """A plan that waits for approval, or was started and is neither applied nor taken back.
-
-    Args:
-        id: the plan's id.
-        run: names its effects: the plan, the `seq` and the owner's token of the record that started
-            it; so it differs for each attempt, also after a ledger was lost and begun anew.
-        plan: the whole plan as JSON.
-        program: the target program, path -> text.
-        steps: step number -> how far it got.
-        cut: the deployed cut with the effects of the finished steps.
-        checkpoint: the cut at the checkpoint; None before it.
-    """
-
-    id: str
-    run: str
-    seq: int
-    at: datetime
-    plan: Json
-    program: Mapping[str, str]
-    program_diff: Json
-    target: str | None
-    owner: Owner | None
-    is_rolling_back: bool
-    steps: Mapping[int, StepProgress]
-    cut: Cut
-    checkpoint: Cut | None
-    last_sign: datetime
-    error: str | None = None
-
-
-@dataclass(frozen=True)
-class Deployment:
-    """What the ledger says: the fold of its records.
-
-    Args:
-        seq: version of the ledger that was read; -1 for none.
-        deployed_seq: seq of the record that made the deployed revision what it is; -1 for none.
-        revision: the deployed revision; None for base.
-        program: the deployed program, path -> text.
-        applied: revision -> what was applied, for the deployed revision and all below it.
-        known: every revision that was ever applied.
-        cut: the last cut.
-        consistent: the newest cut at which every stored view was computed from the tables in it.
-        aborted: folders that plans which were taken back may have left on disk.
-        materializations: states of stored views that were published, newest last.
-        relation_history: (revision, relation) -> its state when that revision was last deployed.
-        connector_history: (revision, connector) -> the same for connectors.
-    """
-
-    pipeline: str | None = None
-    seq: int = -1
-    deployed_seq: int = -1
-    revision: str | None = None
-    program: Mapping[str, str] = field(default_factory=dict)
-    applied: Mapping[str, AppliedRevision] = field(default_factory=dict)
-    known: Mapping[str, AppliedRevision] = field(default_factory=dict)
-    cut: Cut = field(default_factory=Cut)
-    consistent: Cut = field(default_factory=Cut)
-    aborted: frozenset[str] = frozenset()
-    materializations: Mapping[tuple[str, str, tuple[tuple[str, str], ...]], RelationState] = field(
-        default_factory=dict
-    )
-    relation_history: Mapping[tuple[str, str], RelationState] = field(default_factory=dict)
-    connector_history: Mapping[tuple[str, str], ConnectorState] = field(default_factory=dict)
-    state: State = State.STOPPED
-    since: datetime | None = None
-    awaiting: PlanInProgress | None = None
-    unfinished: PlanInProgress | None = None
-    ticking: Owner | None = None
-    last_tick: datetime | None = None
-    ticks: int = 0
-    error: str | None = None
-    last_applied: Record | None = None
-
-    @property
-    def folders(self) -> frozenset[str]:
-        """Every folder that an attached or detached relation has."""
-        return frozenset({s.folder for s in self.cut.relations.values()} | set(self.cut.detached))
-
-
-def materialization_key(
-    state_folder: str, fingerprint: str, inputs: Mapping[str, str]
-) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-    """The key under which published contents are found again.
-
-    Equal keys mean equal contents (up to volatile functions): the fingerprint covers the query and
-    the logical views below it, the content ids cover every stored input.
-    """
-    return (state_folder, fingerprint, tuple(sorted(inputs.items())))
 
 
 def fold(records: Iterable[Record]) -> Deployment:
@@ -159,9 +55,10 @@ class Folding:
         self.deployment = Deployment()
         self.applied: dict[str, AppliedRevision] = {}
         self.known: dict[str, AppliedRevision] = {}
-        self.published: dict[tuple[str, str, tuple[tuple[str, str], ...]], RelationState] = {}
+        self.published: dict[Contents, RelationState] = {}
         self.relations: dict[tuple[str, str], RelationState] = {}
         self.connectors: dict[tuple[str, str], ConnectorState] = {}
+        self._of_ticks: dict[tuple[str, str], Contents] = {}
 
     def result(self) -> Deployment:
         """The state after the records taken so far."""
@@ -183,8 +80,22 @@ class Folding:
             self._step(record)
         elif record.kind is Kind.STAMP:
             self._stamp(record)
-        elif record.kind in (Kind.TICK, Kind.EXEC):
+        elif record.kind is Kind.TICK:
             self._tick(record)
+        elif record.kind is Kind.EXEC:
+            self.deployment = running.after_exec(self.deployment, record)
+            if record.cut is not None:
+                now = self.deployment.cut.relations
+                names = record.cut.get("relations", {})
+                self._remember(Cut(relations={n: now[n] for n in names if n in now}))
+        elif record.kind is Kind.RUNNER:
+            self.deployment = running.after_runner(self.deployment, record)
+            self._lay_under(record)
+        elif record.kind is Kind.REQUEST:
+            self.deployment = running.after_request(self.deployment, record)
+        elif record.kind is Kind.CHECKPOINT:
+            self.deployment = running.after_checkpoint(self.deployment, record)
+            self._take_up(Cut.from_dict(record.cut or {}))
 
     def _plan(self, record: Record) -> None:
         now = self.deployment
@@ -197,10 +108,12 @@ class Folding:
                 self._set(
                     awaiting=None,
                     unfinished=self._begin(record),
-                    ticking=None,  # a tick that still runs somewhere is fenced off
                     state=State.BOOTSTRAPPING,
                     error=None,
                 )
+            case Status.RENEWED if now.unfinished:
+                plan = replace(now.unfinished, last_sign=record.at, sign=record.seq)
+                self._set(unfinished=plan)
             case Status.RESUMED | Status.ROLLING_BACK | Status.FAILED if now.unfinished:
                 owner = record.details.get("owner")
                 failed = record.status is Status.FAILED
@@ -210,6 +123,7 @@ class Folding:
                     is_rolling_back=now.unfinished.is_rolling_back
                     or record.status is Status.ROLLING_BACK,
                     last_sign=record.at,
+                    sign=record.seq,
                     error=record.error or now.unfinished.error,
                 )
                 self._set(unfinished=plan, state=State.FAILED if failed else State.BOOTSTRAPPING)
@@ -238,8 +152,11 @@ class Folding:
         made = {s["folder"] for s in steps if s["action"] in _MAKING}
         self._set(aborted=self.deployment.aborted | made)
 
-    def _rest_state(self) -> State:
-        return State.RUNNING if self.deployment.revision is not None else State.STOPPED
+    def _rest_state(self, *, is_deployed: bool | None = None) -> State:
+        if is_deployed is None:
+            is_deployed = self.deployment.revision is not None
+        stopped = self.deployment.is_stopped or not is_deployed
+        return State.STOPPED if stopped else State.RUNNING
 
     def _set(self, **changes: Any) -> None:
         self.deployment = replace(self.deployment, **changes)
@@ -261,6 +178,7 @@ class Folding:
             cut=self.deployment.cut,
             checkpoint=None,
             last_sign=record.at,
+            sign=record.seq,
         )
 
     def _step(self, record: Record) -> None:
@@ -268,7 +186,12 @@ class Folding:
         if plan is None or record.step is None:
             return
         progress = StepProgress(record.status, record.at, record.details)
-        plan = replace(plan, steps={**plan.steps, record.step: progress}, last_sign=record.at)
+        plan = replace(
+            plan,
+            steps={**plan.steps, record.step: progress},
+            last_sign=record.at,
+            sign=record.seq,
+        )
         if record.status is Status.DONE and record.cut is not None:
             cut = Cut.from_dict(record.cut)
             is_checkpoint = bool(record.details.get("is_checkpoint"))
@@ -297,8 +220,10 @@ class Folding:
             deployed_seq=record.seq,
             cut=plan.cut,
             consistent=plan.cut,
+            consistent_seq=record.seq,
+            failures={},
             since=record.at,
-            state=State.RUNNING if record.revision is not None else State.STOPPED,
+            state=self._rest_state(is_deployed=record.revision is not None),
             error=None,
             last_applied=replace(record, program_diff=plan.program_diff),
         )
@@ -310,6 +235,7 @@ class Folding:
                 key = materialization_key(state.folder, state.fingerprint, state.inputs)
                 self.published.pop(key, None)
                 self.published[key] = state
+                self._of_ticks.pop((state.folder, state.fingerprint), None)
 
     def _remember(self, cut: Cut | None = None) -> None:
         revision = self.deployment.revision or "base"
@@ -338,8 +264,10 @@ class Folding:
             deployed_seq=record.seq,
             cut=cut,
             consistent=cut,
+            consistent_seq=record.seq,
+            failures={},
             since=record.at,
-            state=State.RUNNING if record.revision is not None else State.STOPPED,
+            state=self._rest_state(is_deployed=record.revision is not None),
             awaiting=None,
             unfinished=None,
             error=None,
@@ -347,43 +275,56 @@ class Folding:
         )
 
     def _tick(self, record: Record) -> None:
-        owner = record.details.get("owner")
-        if record.kind is Kind.TICK:
-            starts = record.status is Status.STARTED
-            self._set(ticking=Owner.from_dict(owner) if starts and owner else None)
-        if record.status is Status.DONE:
-            if record.cut is not None:
-                self._set(cut=merge(self.deployment.cut, record.cut))
-                self._publish(Cut.from_dict(record.cut))
-                self._remember()
-            if is_consistent(self.deployment.cut):
-                self._set(consistent=self.deployment.cut)
-            if record.kind is Kind.TICK:
-                self._set(last_tick=record.at, ticks=self.deployment.ticks + 1, error=record.error)
-        elif record.status is Status.FAILED:
+        if record.status is Status.FAILED:
             self._set(error=record.error)
+        elif record.status is Status.DONE:
+            moved: set[str] = set()
+            if record.cut is not None:
+                change = Cut.from_dict(record.cut)
+                self._set(cut=merge(self.deployment.cut, record.cut))
+                self._lay_under(record)
+                self._take_up(change)
+                moved = {*change.relations, *change.connectors}
+            if is_consistent(self.deployment.cut):
+                self._set(consistent=self.deployment.cut, consistent_seq=record.seq)
+            self._set(
+                last_tick=record.at,
+                ticks=self.deployment.ticks + 1,
+                error=record.error,
+                failures=record.details.get("failures", {}),
+                refreshed={**self.deployment.refreshed, **dict.fromkeys(moved, record.at)},
+            )
+            self.deployment = running.after_sign(self.deployment, record)
+        self.deployment = running.after_release(self.deployment, record)
 
+    def _lay_under(self, record: Record) -> None:
+        """A plan that waits for the ticks to end begins where they end."""
+        plan = self.deployment.unfinished
+        if record.cut is not None and plan is not None and plan.checkpoint is None:
+            self._set(unfinished=replace(plan, cut=merge(plan.cut, record.cut)))
 
-def is_consistent(cut: Cut) -> bool:
-    """Whether every stored view was computed from the contents that its inputs have in `cut`."""
-    return all(
-        cut.relations[name].content == content
-        for state in cut.relations.values()
-        for name, content in state.inputs.items()
-        if name in cut.relations
-    )
+    def _take_up(self, cut: Cut) -> None:
+        self._publish_tick(cut)
+        self._remember(cut)
 
+    def _publish_tick(self, cut: Cut) -> None:
+        """Offer a tick's contents again later; of each view only those of its newest tick.
 
-def merge(cut: Cut, change: Json) -> Cut:
-    """`cut` with the partial cut `change` (JSON) laid over it; `removed*` lists are detached."""
-    for name, state in change.get("relations", {}).items():
-        cut = cut.with_relation(name, RelationState.from_dict(state))
-    for name, connector in change.get("connectors", {}).items():
-        cut = cut.with_connector(name, ConnectorState.from_dict(connector))
-    for name in change.get("removed", ()):
-        cut = cut.without_relation(name)
-    for name in change.get("removed_connectors", ()):
-        cut = cut.without_connector(name)
-    for name in change.get("forgotten", ()):
-        cut = replace(cut, relations={n: s for n, s in cut.relations.items() if n != name})
-    return cut
+        Inputs that moved on in a tick do not come back by themselves, only by a plan, and a plan's
+        checkpoint publishes what was current at it. To forget contents is always right: they are
+        computed.
+        """
+        for state in cut.relations.values():
+            if state.kind == "table":
+                continue
+            key = materialization_key(state.folder, state.fingerprint, state.inputs)
+            place = (state.folder, state.fingerprint)
+            earlier = self._of_ticks.get(place)
+            if earlier is not None and earlier != key:
+                self.published.pop(earlier, None)
+            if key not in self.published or earlier == key:
+                self._of_ticks[place] = key
+            else:
+                self._of_ticks.pop(place, None)
+            self.published.pop(key, None)
+            self.published[key] = state

@@ -19,6 +19,9 @@ class Kind(str, Enum):
     TICK = "tick"
     EXEC = "exec"
     STAMP = "stamp"
+    RUNNER = "runner"
+    REQUEST = "request"
+    CHECKPOINT = "checkpoint"
 
 
 class Status(str, Enum):
@@ -33,6 +36,11 @@ class Status(str, Enum):
     APPLIED = "applied"
     ROLLING_BACK = "rolling_back"
     ROLLED_BACK = "rolled_back"
+    ASKED = "asked"
+    RENEWED = "renewed"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    TAKEN_OVER = "taken_over"
 
 
 @dataclass(frozen=True)
@@ -285,16 +293,33 @@ class AppliedRevision:
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that runs a plan or a tick. `token` is new for each run and fences its writes."""
+    """The process that runs a plan or ticks the pipeline, and holds a lease on doing so.
+
+    Args:
+        token: new for each run; fences its writes.
+        host: name of its machine, for people.
+        pid, started: the process, and when the system started it.
+        machine: tells machines (and containers) with one name apart; '' where that isn't known.
+        lease: seconds without a sign of it after which others may take its place.
+    """
 
     token: str
     host: str
     pid: int
     started: str
+    machine: str = ""
+    lease: float = 60.0
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {"token": self.token, "host": self.host, "pid": self.pid, "started": self.started}
+        return {
+            "token": self.token,
+            "host": self.host,
+            "pid": self.pid,
+            "started": self.started,
+            "machine": self.machine,
+            "lease": self.lease,
+        }
 
     @staticmethod
     def from_dict(data: Json) -> Owner:
@@ -304,7 +329,11 @@ class Owner:
 
 @dataclass(frozen=True)
 class Record:
-    """One row of the ledger. `seq` is the ledger's Delta version that holds it; -1 before."""
+    """One row of the ledger.
+
+    `seq` is the ledger's Delta version that holds it, -1 before; `part` counts the records of one
+    commit, from 0.
+    """
 
     pipeline: str
     kind: Kind
@@ -325,3 +354,4 @@ class Record:
     error: str | None = None
     details: Json = field(default_factory=dict)
     seq: int = -1
+    part: int = 0

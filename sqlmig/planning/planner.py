@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from sqlmig.ledger.fold import materialization_key
+from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.connectors import plan_sources
 from sqlmig.planning.draft import Draft

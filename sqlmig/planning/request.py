@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from sqlmig.ledger.fold import Deployment
+from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import AppliedRevision, RelationState
 from sqlmig.planning.stages import Hop
 from sqlmig.program.model import Program, RelationKind

@@ -12,6 +12,7 @@ from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Source, Table, View
 from sqlmig.spark.analysis import analyze
+from sqlmig.spark.arrivals import Arrivals
 from sqlmig.spark.failures import told
 from sqlmig.spark.hooks import HookContext
 from sqlmig.spark.query import check_reads_only, collect
@@ -48,6 +49,7 @@ class SparkEngine:
         self._warehouse = warehouse
         self._tables = Tables(self._sessions, warehouse)
         self._sources = SourceReader(project_root, secrets)
+        self._arrivals = Arrivals(project_root)
 
     def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
         """Let Spark analyse the queries of `names` against the declared schemas."""
@@ -98,6 +100,10 @@ class SparkEngine:
         """Call a hook's function with a `HookContext`."""
         function(HookContext(self._sessions, self._warehouse, program, states, mark))
 
+    def is_quiet(self, source: Source, connector: ConnectorState) -> bool:
+        """Whether it is certain, without Spark, that a source has nothing new since it was read."""
+        return self._arrivals.is_quiet(source, connector)
+
     def ingest(
         self,
         program: Program,
@@ -110,7 +116,10 @@ class SparkEngine:
         ingestion = Ingestion(
             self._warehouse, program.tables[source.table], source, connector, table, mark
         )
-        return self._sources.ingest(self._sessions, ingestion)
+        seen = self._arrivals.look(source)
+        ingested = self._sources.ingest(self._sessions, ingestion)
+        self._arrivals.remember(connector, seen)
+        return ingested
 
     def query(
         self, program: Program, sql: str, states: Mapping[str, RelationState]

@@ -40,6 +40,7 @@ def test_help_lists_every_command_below_a_heading(tmp_path: Path) -> None:
         "Write revisions",
         "Look",
         "Deploy",
+        "Run",
         "Data",
     ]
     assert max(map(len, text.splitlines())) <= 80

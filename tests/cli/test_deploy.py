@@ -253,10 +253,46 @@ def test_nothing_is_read_or_run_where_nothing_is_deployed(school: Shell, words: 
     )
 
 
-def test_run_says_that_it_ticks_once(two: Shell) -> None:
-    assert two("run", code=1).err.startswith(
-        "error: this version of sqlmig runs one tick at a time"
+def test_run_takes_either_a_single_tick_or_an_interval(two: Shell) -> None:
+    assert (
+        "'--once' excludes '--interval' and '--until'"
+        in two("run", "--once", "--interval", "5s", code=2).err
     )
+    assert (
+        "`soon` is no duration: write 5s, 10m, 2h or 7d"
+        in two("run", "--interval", "soon", code=2).err
+    )
+    assert (
+        "`later` is no time: write 2026-06-10T18:30" in two("run", "--until", "later", code=2).err
+    )
+
+
+def test_run_ends_when_its_time_has_come_and_lets_its_lease_go(two: Shell) -> None:
+    assert two("run", "--until", "-1s").err == "Ended after 0 ticks.\n"
+    status = two("status", "--json").json
+    assert (status["state"], status["runner"]) == ("Running", None)
+
+
+def test_a_pipeline_is_stopped_and_let_go_on(two: Shell) -> None:
+    assert two("stop").err == "The pipeline is stopped.\n"
+    assert two("status", "--json").json["state"] == "Stopped"
+    said = two("run", "--once", code=1).err
+    assert said.startswith("error: the pipeline is stopped since ")
+    assert said.endswith("hint: `sqlmig resume` lets it tick again\n")
+    assert two("resume").err == "The pipeline may tick: `sqlmig run` does it.\n"
+    assert two("status", "--json").json["state"] == "Running"
+    assert re.fullmatch(
+        r"The pipeline stops at \d{4}-\d\d-\d\d 18:30:00 UTC\.\n",
+        two("stop", "--at", "18:30").err,
+    )
+    assert re.search(r"^stops +from \S+ 18:30:00 UTC on$", two("status").out, re.MULTILINE)
+
+
+def test_a_checkpoint_has_a_number_and_a_name(two: Shell) -> None:
+    number = two("checkpoint", "before", "--json").json["checkpoint"]
+    assert two("checkpoint").err == (f"Checkpoint {number + 1}: `sqlmig query --at {number + 1}`\n")
+    said = two("query", "SELECT 1", "--at", "never", code=1).err
+    assert said.startswith("error: there is no checkpoint `never`")
 
 
 def test_nothing_to_do_is_said(school: Shell) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import git
@@ -150,7 +151,8 @@ def test_status_of_a_running_pipeline(two: Shell) -> None:
 
     said = two("status")
 
-    assert re.sub(TIME, "TIME", said.out) == (
+    told = re.sub(TIME, "TIME", said.out)
+    assert re.sub(r"at (\S+ )?\d\d:\d\d:\d\d", "at CLOCK", told) == (
         "pipeline    school\n"
         "target      local\n"
         "state       Running\n"
@@ -159,17 +161,48 @@ def test_status_of_a_running_pipeline(two: Shell) -> None:
         "last error  source grades.files: bad\n"
         "\n"
         "relations:\n"
-        "  table              grades   12,000 rows  2.0 KiB  version 3\n"
-        "  materialized view  honours        1 row           version 1\n"
-        "  table              odd           ? rows           version 1\n"
+        "  table              grades   12,000 rows  2.0 KiB  version 3  at CLOCK\n"
+        "  materialized view  honours        1 row           version 1  at CLOCK\n"
+        "  table              odd           ? rows           version 1  at CLOCK\n"
         "\n"
         "sources:\n"
-        "  grades.files  12,000 rows read  3 bad kept aside\n"
+        "  grades.files  12,000 rows read  3 bad kept aside  at CLOCK\n"
     )
     answer = two("status", "--json").json
     assert answer["relations"]["grades"]["rows"] == 12_000
     assert answer["connectors"]["grades.files"]["rejected"] == 3
     assert datetime.fromisoformat(answer["last_tick"]).tzinfo == timezone.utc
+
+
+def test_status_of_a_runner_and_of_what_fails(two: Shell) -> None:
+    journal = two.project.journal
+    owner = replace(living_process(), lease=60.0)
+    details = {"owner": owner.to_dict(), "interval": 5.0}
+    journal.refresh()
+    journal.append(Kind.RUNNER, Status.STARTED, details=details)
+    journal.append(
+        Kind.TICK,
+        Status.DONE,
+        error="grades.files: no such folder",
+        details={
+            "token": owner.token,
+            "ticks": 7,
+            "seconds": 1.25,
+            "failures": {"grades.files": "no such folder"},
+        },
+    )
+
+    said = two("status").out
+
+    assert re.search(
+        r"^runner      process \d+ on \S+, since \S+, 7 ticks, [\d.e+]+ a minute, 1\.2 s each$",
+        said,
+        re.MULTILINE,
+    ), said
+    assert said.endswith("\nerrors:\n  grades.files: no such folder\n")
+    answer = two("status", "--json").json
+    assert answer["failures"] == {"grades.files": "no such folder"}
+    assert (answer["runner"]["is_alive"], answer["runner"]["ticks"]) == (True, 7)
 
 
 def test_status_while_a_plan_waits(two: Shell) -> None:
@@ -185,7 +218,7 @@ def test_status_while_a_plan_waits(two: Shell) -> None:
     assert answer["state"] == "AwaitingApproval"
     assert answer["details"] == two("diff", "deployed", "head", "--json").json
     assert answer["plan_target"] == "bbbb2222"
-    assert answer["runner"] is None
+    assert answer["deployer"] is None
 
 
 def test_status_while_a_plan_runs_and_after_its_process_died(two: Shell) -> None:
@@ -203,7 +236,7 @@ def test_status_while_a_plan_runs_and_after_its_process_died(two: Shell) -> None
     assert two("status").out.endswith(
         "\nhint: `sqlmig repair` shows the plan, finishes it or takes it back\n"
     )
-    assert two("status", "--json").json["is_runner_alive"] is False
+    assert two("status", "--json").json["is_deployer_alive"] is False
 
 
 def test_the_worked_examples_diff_is_printed_exactly(school: Shell) -> None:

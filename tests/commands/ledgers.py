@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from sqlmig.commands import Project, make_plan
-from sqlmig.execution.journal import Journal, process_start
+from sqlmig.execution.journal import Journal
+from sqlmig.execution.process import machine, process_start
 from sqlmig.ledger.records import Kind, Owner, Status
 from sqlmig.planning.steps import Plan
 
@@ -25,7 +26,7 @@ def start(project: Project, target: str = "head", *, owner: Owner | None = None)
     """
     plan = make_plan(project, target, offline=True)
     journal = project.journal
-    owner = owner or Owner("dead", os.uname().nodename, 2**22 - 1, "1")
+    owner = owner or Owner("dead", os.uname().nodename, 2**22 - 1, "1", machine())
     _append(journal, plan, Status.STARTED, owner=owner.to_dict())
     for number in (1, 2):
         journal.append(Kind.STEP, Status.STARTED, plan=plan.id, step=number)
@@ -36,7 +37,7 @@ def start(project: Project, target: str = "head", *, owner: Owner | None = None)
 
 def living_process() -> Owner:
     """A process that is not this one, and lives: the one that started the tests."""
-    return Owner("alive", os.uname().nodename, os.getppid(), process_start(os.getppid()))
+    return Owner("alive", os.uname().nodename, os.getppid(), process_start(os.getppid()), machine())
 
 
 def _append(journal: Journal, plan: Plan, status: Status, **details: object) -> None:

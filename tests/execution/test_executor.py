@@ -16,8 +16,9 @@ from sqlmig.errors import (
 )
 from sqlmig.execution import events
 from sqlmig.execution.executor import check_idle
-from sqlmig.execution.journal import Journal, at_work, describe_owner, is_alive, with_token
-from sqlmig.ledger.fold import State
+from sqlmig.execution.journal import Journal
+from sqlmig.execution.process import at_work, describe_owner, is_alive, with_token
+from sqlmig.ledger.deployment import State
 from sqlmig.ledger.records import Kind, Status
 from sqlmig.planning.directives import Execute, Run
 from sqlmig.planning.steps import Execute as ExecuteStep
@@ -222,9 +223,9 @@ def test_a_run_that_was_taken_over_is_fenced_off() -> None:
 
 
 def _forget(token: str) -> None:
-    from sqlmig.execution import journal
+    from sqlmig.execution import process
 
-    journal._at_work.discard(token)
+    process._at_work.discard(token)
 
 
 def test_a_plan_under_way_is_not_taken_over() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from sqlmig.errors import DeployedMovedError, EngineError, UnfinishedPlanError
 from sqlmig.execution import events
-from sqlmig.execution.journal import at_work
-from sqlmig.execution.tick import Ticker, has_stale
+from sqlmig.execution.process import at_work
+from sqlmig.execution.tick import has_stale
 from sqlmig.ledger.records import Kind, Status
 from tests.fakes import Died, Pipeline, Revision, Version, World, parse
 
@@ -73,16 +73,21 @@ def test_a_tick_is_recorded_with_what_it_did() -> None:
     pipeline = deployed()
     pipeline.tick()
     began, ended = pipeline.world.records[-2:]
-    assert (began.kind, began.status, began.revision) == (Kind.TICK, Status.STARTED, "r1")
+    assert (began.kind, began.status, began.revision) == (Kind.RUNNER, Status.STARTED, "r1")
     assert (ended.kind, ended.status) == (Kind.TICK, Status.DONE)
+    token = began.details["owner"]["token"]
     assert ended.details == {
         "ingested": {"t.s": [2, 0], "u.su": [1, 0]},
         "refreshed": {"v": 1, "w": 1, "x": 1},
+        "failures": {},
+        "token": token,
+        "released": token,
     }
     assert ended.cut is not None
     assert sorted(ended.cut["relations"]) == ["t", "u", "v", "w", "x"]
     now = pipeline.deployment
-    assert (now.ticks, now.ticking, now.error) == (1, None, None)
+    assert (now.ticks, now.runner, now.error) == (1, None, None)
+    assert now.refreshed == dict.fromkeys(["t", "t.s", "u", "u.su", "v", "w", "x"], ended.at)
     assert now.last_tick == ended.at
 
 
@@ -147,7 +152,7 @@ def test_an_unexpected_error_ends_the_tick_and_is_recorded(
         with pytest.raises(ZeroDivisionError):
             pipeline.tick()
     now = pipeline.deployment
-    assert (now.ticking, now.error) == (None, "one by zero")
+    assert (now.runner, now.error) == (None, "one by zero")
     pipeline.tick()
     pipeline.check_views()
 
@@ -205,7 +210,7 @@ def test_a_tick_is_refused_while_a_plan_or_a_tick_is_under_way() -> None:
     refusals: list[str] = []
 
     def meanwhile(event: events.Event) -> None:
-        with pytest.raises((UnfinishedPlanError, DeployedMovedError)) as caught:
+        with pytest.raises((UnfinishedPlanError, EngineError, DeployedMovedError)) as caught:
             pipeline.tick()
         refusals.append(caught.value.message)
 
@@ -228,10 +233,9 @@ def test_a_process_that_read_an_older_program_does_not_tick_it() -> None:
     """`sqlmig run` read r1; r2 was deployed since: r1's queries must not overwrite r2's views."""
     pipeline = deployed()
     program = parse(pipeline.deployment.program)
-    ticker = Ticker(pipeline.engine, pipeline.warehouse, pipeline.journal, program)
     Pipeline(pipeline.world, list(pipeline.revisions.values())).go("r2")
     with pytest.raises(DeployedMovedError) as caught:
-        ticker.tick()
+        pipeline.runner.once(program)
     assert caught.value.message == "revision r2 was deployed since this process began"
 
 
@@ -241,15 +245,15 @@ def test_a_tick_from_elsewhere_that_a_plan_overtook_records_nothing() -> None:
 
     def overtake(event: events.Event) -> None:
         if isinstance(event, events.Refresh) and event.relation == "v":
-            from sqlmig.execution import journal
+            from sqlmig.execution import process
 
-            ticking = pipeline.deployment.ticking
-            assert ticking is not None
-            journal._at_work.discard(ticking.token)
+            runner = pipeline.deployment.runner
+            assert runner is not None
+            process._at_work.discard(runner.owner.token)
             Pipeline(pipeline.world, list(pipeline.revisions.values())).go("r2")
 
     slow = Pipeline(pipeline.world, list(pipeline.revisions.values()), overtake)
-    with pytest.raises(EngineError, match="the tick was fenced off"):
+    with pytest.raises(UnfinishedPlanError, match="the tick was fenced off"):
         slow.tick()
     assert pipeline.deployment.revision == "r2"
     assert pipeline.deployment.ticks == 0
@@ -265,9 +269,9 @@ def test_a_dead_tick_does_not_stand_in_the_way() -> None:
     with pytest.raises(Died):
         pipeline.tick()
     pipeline.world.revive()
-    assert pipeline.deployment.ticking is not None
+    assert pipeline.deployment.runner is not None
     pipeline.go("r2")
-    assert pipeline.deployment.ticking is None
+    assert pipeline.deployment.runner is None
 
 
 def test_a_volatile_view_is_computed_at_each_tick() -> None:

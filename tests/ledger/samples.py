@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from sqlmig.ledger.fold import Deployment, fold
+from sqlmig.ledger.deployment import Deployment
+from sqlmig.ledger.fold import fold
 from sqlmig.ledger.records import (
     AppliedRevision,
     Cut,
@@ -49,6 +50,14 @@ class Story:
         at = NOON + timedelta(seconds=seq)
         self.records.append(Record("school", kind, status, at, seq=seq, **values))
         return self
+
+    def runs(self) -> Story:
+        """OWNER takes the lease on ticking."""
+        return self.runner(Status.STARTED, owner=OWNER.to_dict())
+
+    def runner(self, status: Status, cut: Mapping[str, Any] | None = None, **details: Any) -> Story:
+        """A record of OWNER as the runner."""
+        return self.add(Kind.RUNNER, status, cut=cut, details={"token": OWNER.token, **details})
 
     def plan(self, status: Status, target: str | None = "r1", **values: Any) -> Story:
         """A record about a plan; the one that starts it holds it."""

@@ -34,6 +34,11 @@ def record(**values: Any) -> Record:
     return Record("school", Kind.TICK, Status.DONE, NOON, **values)
 
 
+def append(ledger: DeltaLedger, row: Record, expected: int) -> Record:
+    """Append one record."""
+    return ledger.append([row], expected)[0]
+
+
 @pytest.fixture
 def ledger(tmp_path: Path) -> DeltaLedger:
     """A ledger in an empty folder."""
@@ -46,7 +51,7 @@ def test_there_is_nothing_before_the_first_append(ledger: DeltaLedger) -> None:
 
 
 def test_the_first_append_makes_the_ledger(ledger: DeltaLedger) -> None:
-    written = ledger.append(record(actor="ann"), -1)
+    written = append(ledger, record(actor="ann"), -1)
     assert written.seq == 1
     assert ledger.version() == 1
     assert ledger.read() == (1, (written,))
@@ -55,7 +60,7 @@ def test_the_first_append_makes_the_ledger(ledger: DeltaLedger) -> None:
 def test_records_come_in_order_each_with_its_version(ledger: DeltaLedger) -> None:
     version = -1
     for number in range(5):
-        version = ledger.append(record(step=number), version).seq
+        version = append(ledger, record(step=number), version).seq
     assert version == 5
     other = DeltaLedger(ledger.path)
     assert [(r.seq, r.step) for r in other.read()[1]] == [(n + 1, n) for n in range(5)]
@@ -90,37 +95,37 @@ def test_records_come_in_order_each_with_its_version(ledger: DeltaLedger) -> Non
 def test_a_record_is_read_as_it_was_written(tmp_path: Path, row: Record) -> None:
     folder = tmp_path / "one"
     shutil.rmtree(folder, ignore_errors=True)
-    written = DeltaLedger(str(folder)).append(row, -1)
+    written = append(DeltaLedger(str(folder)), row, -1)
     assert DeltaLedger(str(folder)).read() == (1, (written,))
 
 
 def test_text_that_is_no_unicode_is_written_too(ledger: DeltaLedger) -> None:
-    ledger.append(record(error="no file /in/\udce4.csv", details={"path": "\udce4"}), -1)
+    append(ledger, record(error="no file /in/\udce4.csv", details={"path": "\udce4"}), -1)
     (read,) = ledger.read()[1]
     assert read.error == "no file /in/\\udce4.csv"
     assert read.details == {"path": "\udce4"}
 
 
 def test_an_append_after_another_ones_is_refused(ledger: DeltaLedger) -> None:
-    ledger.append(record(), -1)
+    append(ledger, record(), -1)
     other = DeltaLedger(ledger.path)
-    other.append(record(), 1)
+    append(other, record(), 1)
     with pytest.raises(LedgerConflict) as caught:
-        ledger.append(record(), 1)
+        append(ledger, record(), 1)
     assert caught.value.message == "another process wrote to the ledger first"
     assert len(ledger.read()[1]) == 2
 
 
 def test_a_second_maker_of_the_ledger_is_refused(ledger: DeltaLedger) -> None:
-    DeltaLedger(ledger.path).append(record(), -1)
+    append(DeltaLedger(ledger.path), record(), -1)
     with pytest.raises(LedgerConflict):
-        ledger.append(record(), -1)
+        append(ledger, record(), -1)
 
 
 def test_a_ledger_whose_maker_died_before_the_first_record_goes_on(ledger: DeltaLedger) -> None:
     DeltaLedger(ledger.path)._create()
     assert ledger.read() == (0, ())
-    assert ledger.append(record(), 0).seq == 1
+    assert append(ledger, record(), 0).seq == 1
 
 
 def test_of_four_processes_that_race_each_record_has_a_seq_of_its_own(
@@ -150,7 +155,7 @@ def _race(path: str, number: int, failures: Any) -> None:
         for step in range(6):
             while True:
                 try:
-                    version = ledger.append(record(actor=str(number), step=step), version).seq
+                    version = append(ledger, record(actor=str(number), step=step), version).seq
                     break
                 except LedgerConflict:
                     version = ledger.version()
@@ -168,7 +173,7 @@ def _all(queue: Any) -> Iterator[str]:
 
 
 def test_a_ledger_of_another_pipeline_is_refused(ledger: DeltaLedger) -> None:
-    ledger.append(record(), -1)
+    append(ledger, record(), -1)
     with pytest.raises(LedgerError) as caught:
         Journal(ledger, "shop").refresh()
     assert caught.value.message == "this warehouse holds pipeline `school`, not `shop`"
@@ -178,7 +183,7 @@ def test_a_ledger_of_another_pipeline_is_refused(ledger: DeltaLedger) -> None:
 
 
 def test_a_damaged_data_file_is_named_with_a_hint(ledger: DeltaLedger) -> None:
-    ledger.append(record(), -1)
+    append(ledger, record(), -1)
     (file,) = Path(ledger.path).glob("*.parquet")
     file.write_bytes(b"damaged")
     with pytest.raises(LedgerError) as caught:
@@ -188,7 +193,7 @@ def test_a_damaged_data_file_is_named_with_a_hint(ledger: DeltaLedger) -> None:
 
 
 def test_a_missing_data_file_is_an_error_and_no_missing_record(ledger: DeltaLedger) -> None:
-    ledger.append(record(), -1)
+    append(ledger, record(), -1)
     (file,) = Path(ledger.path).glob("*.parquet")
     file.unlink()
     with pytest.raises(LedgerError, match="can't be read"):
@@ -196,7 +201,7 @@ def test_a_missing_data_file_is_an_error_and_no_missing_record(ledger: DeltaLedg
 
 
 def test_a_damaged_log_is_named_with_a_hint(ledger: DeltaLedger) -> None:
-    ledger.append(record(), -1)
+    append(ledger, record(), -1)
     (Path(ledger.path) / "_delta_log" / f"{0:020}.json").write_text("{damaged", "utf-8")
     with pytest.raises(LedgerError) as caught:
         DeltaLedger(ledger.path).read()
@@ -205,23 +210,23 @@ def test_a_damaged_log_is_named_with_a_hint(ledger: DeltaLedger) -> None:
 
 
 def test_a_ledger_that_was_removed_while_open_is_an_error(ledger: DeltaLedger) -> None:
-    ledger.append(record(), -1)
+    append(ledger, record(), -1)
     shutil.rmtree(ledger.path)
     with pytest.raises(LedgerError):
-        ledger.append(record(), 1)
+        append(ledger, record(), 1)
 
 
 def test_compaction_keeps_every_row(ledger: DeltaLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     version = -1
     for number in range(6):
-        version = ledger.append(record(step=number), version).seq
+        version = append(ledger, record(step=number), version).seq
     before = ledger.read()[1]
     monkeypatch.setattr(delta, "_COMPACT_AFTER", 4)
     ledger.compact()
     after = DeltaLedger(ledger.path)
     assert after.read()[1] == before
     assert after.version() > version
-    written = after.append(record(step=6), after.version())
+    written = append(after, record(step=6), after.version())
     assert after.read()[1] == (*before, written)
     assert ledger.read()[1] == (*before, written)
 
@@ -232,7 +237,7 @@ def test_an_append_compacts_when_there_are_many_files(
     monkeypatch.setattr(delta, "_COMPACT_AFTER", 3)
     version = -1
     for number in range(9):
-        written = ledger.append(record(step=number), version)
+        written = append(ledger, record(step=number), version)
         assert written.seq > version
         version = written.seq
     assert version == ledger.version() > 9
@@ -240,7 +245,7 @@ def test_an_append_compacts_when_there_are_many_files(
 
 
 def test_compaction_waits_for_many_files(ledger: DeltaLedger) -> None:
-    ledger.append(record(), -1)
+    append(ledger, record(), -1)
     ledger.compact()
     assert ledger.version() == 1
 
@@ -252,7 +257,7 @@ def test_an_append_keeps_the_files_few(
     written = []
     version = -1
     for number in range(12):
-        written.append(ledger.append(record(step=number), version))
+        written.append(append(ledger, record(step=number), version))
         version = written[-1].seq
         assert version == ledger.version()
     table = DeltaTable(ledger.path)
@@ -274,12 +279,12 @@ def test_one_who_read_before_a_compaction_is_refused_and_reads_again(
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_rights_is_an_error_with_a_hint(ledger: DeltaLedger) -> None:
-    ledger.append(record(), -1)
+    append(ledger, record(), -1)
     log = Path(ledger.path) / "_delta_log"
     log.chmod(0o500)
     try:
         with pytest.raises(LedgerError, match="can't be written"):
-            ledger.append(record(), 1)
+            append(ledger, record(), 1)
     finally:
         log.chmod(0o700)
 
@@ -288,14 +293,14 @@ def test_a_ledger_that_can_not_be_made_is_an_error_with_a_hint(tmp_path: Path) -
     (tmp_path / "warehouse").write_text("a file where the folder should be", "utf-8")
     ledger = DeltaLedger(str(tmp_path / "warehouse" / "ledger"))
     with pytest.raises(LedgerError) as caught:
-        ledger.append(record(), -1)
+        append(ledger, record(), -1)
     assert caught.value.message.startswith(f"no ledger can be made at {ledger.path}: ")
     assert "rights" in (caught.value.hint or "")
 
 
 def test_a_full_disk_is_an_error_with_a_hint_and_writes_nothing(ledger: DeltaLedger) -> None:
     """A process that may write no byte to a file stands for a disk that has none left."""
-    ledger.append(record(), -1)
+    append(ledger, record(), -1)
     context = multiprocessing.get_context("spawn")
     answers = context.SimpleQueue()
     writer = context.Process(target=_write_to_a_full_disk, args=(ledger.path, answers))

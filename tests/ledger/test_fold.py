@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from sqlmig.ledger.fold import Deployment, State, fold, materialization_key
-from sqlmig.ledger.records import ConnectorState, Cut, Kind, Status
+import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sqlmig.ledger.deployment import Deployment, State, materialization_key
+from sqlmig.ledger.fold import fold
+from sqlmig.ledger.records import ConnectorState, Cut, Kind, RelationState, Status
+from sqlmig.ledger.running import checkpoint_details
 from tests.ledger.samples import NOON, OWNER, Story, revision, state
 
 
@@ -165,30 +173,131 @@ def test_a_stamp_with_purge_ends_what_is_unfinished() -> None:
     assert (now.unfinished, now.revision, now.state) == (None, None, State.STOPPED)
 
 
-def test_a_tick_runs_then_records_what_it_changed() -> None:
+def test_a_tick_records_what_it_changed_and_lets_its_lease_go() -> None:
     story = Story().applied("r1", t=state("t"))
-    details = {"owner": OWNER.to_dict()}
-    assert story.add(Kind.TICK, Status.STARTED, details=details).fold().ticking == OWNER
+    story.runs()
+    runner = story.fold().runner
+    assert runner is not None
+    assert (runner.owner, runner.is_once, runner.is_paused) == (OWNER, False, False)
     now = story.add(
-        Kind.TICK, Status.DONE, cut={"relations": {"t": state("t", 1).to_dict()}}, error="t.s: x"
+        Kind.TICK,
+        Status.DONE,
+        cut={"relations": {"t": state("t", 1).to_dict()}},
+        error="t.s: x",
+        details={"failures": {"t.s": "x"}, "released": OWNER.token},
     ).fold()
-    assert (now.ticking, now.ticks, now.error) == (None, 1, "t.s: x")
+    assert (now.runner, now.ticks, now.error) == (None, 1, "t.s: x")
+    assert now.failures == {"t.s": "x"}
     assert now.cut.relations == {"t": state("t", 1)}
-    assert now.last_tick is not None
+    assert now.refreshed == {"t": now.last_tick}
     assert now.relation_history[("r1", "t")] == state("t", 1)
 
 
-def test_a_tick_that_failed_is_over_and_says_why() -> None:
-    story = Story().applied("r1", t=state("t"))
-    story.add(Kind.TICK, Status.STARTED, details={"owner": OWNER.to_dict()})
-    now = story.add(Kind.TICK, Status.FAILED, error="boom").fold()
-    assert (now.ticking, now.ticks, now.error) == (None, 0, "boom")
+def test_a_tick_that_failed_says_why() -> None:
+    story = Story().applied("r1", t=state("t")).runs()
+    now = story.add(
+        Kind.TICK, Status.FAILED, error="boom", details={"released": OWNER.token}
+    ).fold()
+    assert (now.runner, now.ticks, now.error) == (None, 0, "boom")
 
 
-def test_a_plan_that_starts_ends_a_tick_that_never_came_back() -> None:
-    story = Story().applied("r1", t=state("t"))
-    story.add(Kind.TICK, Status.STARTED, details={"owner": OWNER.to_dict()})
-    assert story.plan(Status.STARTED, "r2").fold().ticking is None
+def test_a_sign_of_life_is_the_runners_only_with_its_token() -> None:
+    story = Story().applied("r1").runs()
+    before = story.fold().runner
+    assert before is not None
+    story.runner(Status.RENEWED, token="another", ticks=9)
+    assert story.fold().runner == before
+    after = story.runner(Status.RENEWED, ticks=9, seconds=0.5).fold().runner
+    assert after is not None
+    assert (after.sign, after.ticks, after.seconds) == (len(story.records), 9, 0.5)
+
+
+def test_a_stop_comes_about_when_nobody_ticks() -> None:
+    story = Story().applied("r1").runs()
+    now = story.add(Kind.REQUEST, Status.ASKED, details={"ask": "stop", "at": None}).fold()
+    assert (now.is_stopped, now.state) == (False, State.RUNNING)
+    now = story.runner(Status.PAUSED).fold()
+    assert (now.is_stopped, now.state) == (True, State.STOPPED)
+    now = story.add(Kind.REQUEST, Status.ASKED, details={"ask": "resume"}).fold()
+    assert (now.is_stopped, now.stop_at, now.state) == (False, None, State.RUNNING)
+    story.runner(Status.STOPPED, released=OWNER.token)
+    now = story.add(Kind.REQUEST, Status.ASKED, details={"ask": "stop", "at": None}).fold()
+    assert (now.is_stopped, now.state) == (True, State.STOPPED)
+
+
+def test_a_stopped_pipeline_stays_stopped_over_an_upgrade() -> None:
+    story = Story().applied("r1")
+    story.add(Kind.REQUEST, Status.ASKED, details={"ask": "stop", "at": None})
+    assert story.applied("r2").fold().state is State.STOPPED
+
+
+def test_a_tick_that_ends_while_a_plan_waits_for_it_is_in_the_plans_cut() -> None:
+    story = Story().applied("r1", t=state("t")).runs().plan(Status.STARTED, "r2")
+    story.add(Kind.TICK, Status.DONE, cut={"relations": {"t": state("t", 1).to_dict()}})
+    plan = story.fold().unfinished
+    assert plan is not None
+    assert plan.cut.relations == {"t": state("t", 1)}
+
+
+def test_tables_that_were_fenced_off_have_new_versions_and_old_contents() -> None:
+    story = Story().applied("r1", t=state("t")).runs()
+    fenced = replace(state("t"), version=1)
+    now = story.runner(
+        Status.TAKEN_OVER,
+        cut={"relations": {"t": fenced.to_dict()}},
+        released=OWNER.token,
+    ).fold()
+    assert now.runner is None
+    assert now.cut.relations == now.consistent.relations == {"t": fenced}
+
+
+def test_of_a_views_ticks_only_the_newest_contents_are_offered_again() -> None:
+    def view(version: int) -> RelationState:
+        return state("v", version, kind="materialized view", inputs={"t": f"t@{version}"})
+
+    def tick(story: Story, version: int) -> None:
+        tables = {"t": state("t", version).to_dict(), "v": view(version).to_dict()}
+        story.add(Kind.TICK, Status.DONE, cut={"relations": tables})
+
+    story = Story().applied("r1", t=state("t"), v=view(0))
+    for version in (1, 2, 3):
+        tick(story, version)
+    offered = [s.version for s in story.fold().materializations.values()]
+    assert offered == [0, 3], "what a plan published, and the newest tick's"
+    story.applied("r2", t=state("t", 3), v=view(3))
+    tick(story, 4)
+    assert [s.version for s in story.fold().materializations.values()] == [0, 3, 4]
+
+
+@given(st.lists(st.sampled_from(["tick", "exec", "run", "sign", "stop", "resume"]), max_size=12))
+def test_what_lies_before_a_checkpoint_need_not_be_read(kinds: list[str]) -> None:
+    story = Story().applied("r1", t=state("t"), v=state("v", kind="materialized view"))
+    for number, kind in enumerate(kinds, 1):
+        relations = {"t": state("t", number).to_dict()}
+        match kind:
+            case "tick":
+                details = {"failures": {"t.s": "x"} if number % 2 else {}, "token": OWNER.token}
+                cut = {"relations": relations}
+                story.add(Kind.TICK, Status.DONE, cut=cut, details=details)
+            case "exec":
+                story.add(Kind.EXEC, Status.DONE, cut={"relations": relations})
+            case "run":
+                story.runs()
+            case "sign":
+                story.runner(Status.RENEWED, ticks=number)
+            case ask:
+                story.add(Kind.REQUEST, Status.ASKED, details={"ask": ask, "at": None})
+    now = story.fold()
+    details = checkpoint_details(now)
+    assert json.loads(json.dumps(details)) == details
+    story.add(Kind.CHECKPOINT, Status.DONE, cut=now.cut.to_dict(), details=details)
+    story.plan(Status.STARTED, "r2").add(
+        Kind.TICK, Status.DONE, cut={"relations": {"t": state("t", 99).to_dict()}}
+    )
+    whole = story.fold()
+    running = {Kind.TICK, Kind.EXEC, Kind.RUNNER, Kind.REQUEST, Kind.CHECKPOINT}
+    last = max(r.seq for r in story.records if r.kind is Kind.CHECKPOINT)
+    assert fold(r for r in story.records if r.kind not in running or r.seq >= last) == whole
 
 
 def test_an_exec_changes_its_table() -> None:
