@@ -106,7 +106,8 @@ def query(project: Project, sql: str, *, at: str | None = None) -> Answer:
             tables = {n: cut[n] for n in _tables_below(program, read) if n in cut}
             now = project.warehouse.observe(tables)
             is_behind = any(now[s.folder].version != s.version for s in tables.values())
-    columns, rows = project.engine.query(program, sql, states)
+    # a column may be called as a relation that is not read: the engine takes it for one, too
+    columns, rows = project.engine.query(program, sql, {**cut, **states})
     versions = {name: state.version for name, state in sorted(states.items())}
     return Answer(columns, rows, versions, is_behind)
 
@@ -118,7 +119,7 @@ def _query_at(project: Project, sql: str, at: str) -> Answer:
     program = project.parse_deployed(former.program)
     read = _closure(program, sql)
     states = {n: s for n, s in sorted(former.cut.relations.items()) if n in read}
-    columns, rows = project.engine.query(program, sql, states)
+    columns, rows = project.engine.query(program, sql, former.cut.relations)
     return Answer(columns, rows, {name: state.version for name, state in states.items()})
 
 

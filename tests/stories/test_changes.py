@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sqlmig import commands
-from tests.stories.school import as_bag, make_project, rows, write_pipeline
+from tests.stories.school import as_bag, contents, make_project, write_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,15 +72,38 @@ def inserts_of(load: list[Json]) -> list[str]:
     ]
 
 
+@pytest.fixture(scope="module")
+def played(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
+) -> Iterator[Mapping[str, Future[None]]]:
+    """The changes that are to be tested, two at a time: Spark plans each with one thread."""
+    chosen: list[Json] = [
+        item.callspec.params["change"]  # type: ignore[misc]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.module is request.module
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        yield {
+            change["id"]: pool.submit(play, change, tmp_path_factory.mktemp("change"))
+            for change in chosen
+        }
+
+
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("change", RUNNABLE, ids=lambda change: change["id"])
 def test_a_change_gives_the_expected_diff_and_rows(
-    change: Json, tmp_path: Path, spark: SparkSession
+    change: Json, played: Mapping[str, Future[None]], spark: SparkSession
 ) -> None:
-    project = make_project(tmp_path, {"all.sql": ""}, name="case")
+    played[change["id"]].result()
+
+
+def play(change: Json, root: Path) -> None:
+    """Deploy one revision after the other, each with its rows; asserts what is expected."""
+    project = make_project(root, {"all.sql": ""}, name="case")
     expected = change["expect"]
     for number, step in enumerate(change["revisions"]):
         # given
-        write_pipeline(tmp_path, {"all.sql": sql_of(step["program"])})
+        write_pipeline(root, {"all.sql": sql_of(step["program"])})
 
         # when
         new = commands.revision(project, f"revision {number}", rev_id=f"r{number}")
@@ -98,6 +122,6 @@ def test_a_change_gives_the_expected_diff_and_rows(
         _assert_contents(project, expected.get("contents", {}).get(key, {}))
 
 
-def _assert_contents(project: commands.Project, contents: Json) -> None:
-    for relation, wanted in contents.items():
-        assert as_bag(rows(project, f"SELECT * FROM {relation}")) == as_bag(wanted), relation
+def _assert_contents(project: commands.Project, wanted: Json) -> None:
+    expected = {relation: as_bag(rows) for relation, rows in wanted.items()}
+    assert contents(project, wanted) == expected

@@ -14,7 +14,8 @@ import pytest
 from sqlmig import commands
 from sqlmig.commands import Project
 from sqlmig.planning.steps import Checkpoint, Plan, Resume, Stop
-from tests.stories.school import QUICK_JAVA, as_bag, make_project, rows, write_pipeline
+from tests.stories.school import QUICK_JAVA, as_bag, make_project, write_pipeline
+from tests.stories.school import contents as school_contents
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,10 +81,7 @@ def school(root: Path) -> Project:
 
 def contents(project: Project) -> dict[str, list[str]]:
     """All rows of all deployed relations, as bags."""
-    return {
-        name: as_bag(rows(project, f"SELECT * FROM {name}"))
-        for name in commands.status(project).relations
-    }
+    return school_contents(project, commands.status(project).relations)
 
 
 def run_killed(root: Path, step: int, phase: str) -> int:
@@ -139,6 +137,8 @@ def test_a_run_killed_at_every_step_is_finished_by_the_next_or_taken_back(
         assert run_killed(root, step.number, "effected") == -signal.SIGKILL
 
         # then: a copy, taken back, is as it was, and says so
+        if isinstance(step.action, (Stop, Resume)):
+            continue
         copy = tmp_path / f"copy{step.number}"
         shutil.copytree(root, copy)
         taken_back = commands.open_project(copy)
