@@ -14,7 +14,7 @@ FIND_PYTHON = for name in $(CANDIDATES); do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
 	&& { command -v "$$name"; break; }; done
 
-.PHONY: help example test test-fast lint format bench docs dist clean java
+.PHONY: help example test test-fast faults lint format bench docs dist clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
@@ -29,6 +29,9 @@ test: java $(INSTALLED) ## lint, types, layout and all tests, the slow ones incl
 
 test-fast: $(INSTALLED) ## the tests that start neither Spark nor other processes
 	@$(BIN)/python -m pytest -m "not spark and not slow" $(PYTEST_ARGS)
+
+faults: java $(INSTALLED) ## kill, pause and fill up: 200 seeded runs of each kind (RUNS=...)
+	@SQLMIG_FAULT_RUNS=$(or $(RUNS),200) $(BIN)/python -m pytest tests/faults $(PYTEST_ARGS)
 
 lint: $(INSTALLED) ## ruff, mypy --strict, import-linter
 	@echo "ruff"; $(BIN)/ruff check --quiet .

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from measuring import table
 
-BENCHMARKS = ("start_up", "large_projects", "going_back", "upgrading")
+BENCHMARKS = ("start_up", "large_projects", "going_back", "upgrading", "running")
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from arro3.core import Array, DataType, Table
-from deltalake import CommitProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Mark
@@ -153,3 +153,40 @@ def test_importing_it_starts_neither_spark_nor_delta() -> None:
 
     # then
     assert loaded.strip() == "[]"
+
+
+def test_a_table_has_not_moved_only_if_its_version_is_there_and_the_next_is_not(
+    warehouse: DeltaWarehouse, tmp_path: Path
+) -> None:
+    # given: versions 0 and 1
+    log = tmp_path / "tables" / "t" / "_delta_log"
+
+    # then: the older one has a successor, so the table is read
+    assert warehouse.observe({"a": state("t", 0, rows=99)})["t"].rows == 3
+    assert warehouse.observe({"a": state("t", 1, rows=99)})["t"].rows == 99
+
+    # when: a clean-up of the log removed what the ledger knows of, and the table has moved on
+    for value in range(2, 5):
+        write(warehouse, "t", [value], Mark("p", "r3", value, "rev"))
+    DeltaTable(warehouse.table_path("t")).create_checkpoint()
+    for version in (0, 1, 2):
+        (log / f"{version:020d}.json").unlink()
+
+    # then
+    now = warehouse.observe({"a": state("t", 1, rows=99)})["t"]
+    assert (now.version, now.rows) == (4, 6)
+
+
+def test_a_fence_is_a_commit_with_the_same_rows_and_a_mark(warehouse: DeltaWarehouse) -> None:
+    # given
+    mark = Mark("p", "fence-1", 0, "rev", "f2", {"a": "a@1"})
+
+    # when
+    version = warehouse.fence("t", mark)
+
+    # then
+    assert version == 2
+    now = warehouse.observe({"a": state("t", 1)})["t"]
+    assert (now.version, now.rows, now.fingerprint, now.inputs) == (2, 3, "f2", {"a": "a@1"})
+    assert warehouse.describe("t").properties["sqlmig.fence"] == "fence-1"
+    assert warehouse.fence("gone", mark) is None

@@ -1,0 +1,236 @@
+"""A pipeline that runs: rows through a source into a keyed table, idle ticks, downtime, memory."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from measuring import Figure, Spent, Times, Turn, in_turns, measured
+from projects import make_project, write_pipeline
+from spark_projects import copy_tree, shared_session
+
+from sqlmig import commands
+from sqlmig.execution.runner import RunnerSettings
+from sqlmig.ledger.records import Kind, Status
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from sqlmig.commands import Project
+
+TITLE = "A pipeline that runs"
+_KEYED = """\
+CREATE TABLE accounts (id BIGINT, owner STRING, balance DOUBLE, PRIMARY KEY (id));
+CREATE SOURCE files INTO accounts USING json OPTIONS (path 'landing');
+"""
+_SCHEMA = "id BIGINT, owner STRING, balance DOUBLE"
+_FILES = 8
+
+
+def measure(folder: Path, *, quick: bool) -> list[Figure]:
+    """All four; each on pipelines of its own, in one Spark session."""
+    with shared_session(folder) as spark:
+        figures = _through_a_source(folder, spark, 20_000 if quick else 500_000)
+        figures += _idle(folder, 10 if quick else 50, 20 if quick else 200)
+        figures += _downtime(folder, 20_000 if quick else 2_000_000)
+        figures += _memory(folder, 100 if quick else 1_000)
+    return figures
+
+
+# rows through a source
+
+
+def _through_a_source(folder: Path, spark: SparkSession, rows: int) -> list[Figure]:
+    """Each turn reads the same files into an empty keyed table: by a tick, by a bare script."""
+    root = folder / "accounts"
+    project = make_project(root, {"accounts.sql": _KEYED})
+    (root / "landing").mkdir()
+    commands.revision(project, "accounts")
+    commands.upgrade(project, "head", yes=True)
+    _write_records(root / "landing", rows)
+    ours, bare = "sqlmig run --once", "bare Structured Streaming"
+    times = in_turns({ours: _tick(root), bare: _script(spark, root)}, 3, swap=True)
+    return [
+        Figure(f"{ours}, {rows:,} rows into a keyed table", times[ours], bare, times[bare], 1.3)
+    ]
+
+
+def _write_records(landing: Path, rows: int) -> None:
+    chance = random.Random(7)
+    for number in range(_FILES):
+        with (landing / f"{number}.json").open("w", encoding="utf-8") as file:
+            for _ in range(rows // _FILES):
+                key = chance.randrange(rows)
+                record = {"id": key, "owner": f"owner {key}", "balance": chance.random()}
+                file.write(json.dumps(record) + "\n")
+
+
+def _tick(original: Path) -> Turn:
+    numbers = itertools.count()
+
+    def turn() -> Spent:
+        root = copy_tree(original, original.with_name(f"accounts-{next(numbers)}"))
+        took = measured(lambda: commands.run(commands.open_project(root)))
+        shutil.rmtree(root)
+        return took
+
+    return turn
+
+
+def _script(spark: SparkSession, original: Path) -> Turn:
+    """The least that does the same: of the records with one key the last, merged by key."""
+    numbers = itertools.count()
+
+    def turn() -> Spent:
+        folder = original.with_name(f"bare-{next(numbers)}")
+        table = copy_tree(original / "warehouse" / "tables" / "accounts", folder / "accounts")
+        session = spark.newSession()
+
+        def merge(batch: DataFrame, number: int) -> None:
+            batch.dropDuplicates(["id"]).createOrReplaceTempView("batch")
+            batch.sparkSession.sql(
+                f"MERGE INTO delta.`{table}` t USING batch s ON t.id = s.id "
+                "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+            )
+
+        def work() -> None:
+            stream = session.readStream.schema(_SCHEMA).json(str(original / "landing"))
+            query = (
+                stream.writeStream.foreachBatch(merge)
+                .option("checkpointLocation", str(folder / "checkpoint"))
+                .trigger(availableNow=True)
+                .start()
+            )
+            query.awaitTermination()
+
+        took = measured(work)
+        shutil.rmtree(folder)
+        return took
+
+    return turn
+
+
+# idle ticks
+
+
+def _idle(folder: Path, relations: int, ticks: int) -> list[Figure]:
+    """Seconds of CPU of a tick in which nothing has come, with so many relations."""
+    root = folder / "idle"
+    statements = []
+    for number in range(relations // 2):
+        statements.append(f"CREATE TABLE t{number} (id BIGINT);")
+        statements.append(
+            f"CREATE MATERIALIZED VIEW v{number} AS SELECT count(*) AS n FROM t{number};"
+        )
+    project = make_project(root, {"all.sql": "\n".join(statements)})
+    commands.revision(project, "many")
+    commands.upgrade(project, "head", yes=True)
+    commands.run(project)
+    took = measured(lambda: _run(project, ticks))
+    spent = Times((Spent(took.cpu / ticks, took.cpu / ticks),))
+    return [Figure(f"an idle tick, {relations} relations, of CPU", spent, "0.1 s", 0.1, 1.0)]
+
+
+def _run(project: Project, ticks: int, before: Callable[[int], object] = lambda tick: None) -> None:
+    """So many rounds of the runner, one after the other without a pause."""
+    from sqlmig.commands.running import runner
+
+    made = itertools.count()
+
+    def is_over() -> bool:
+        number = next(made)
+        before(number)
+        return number >= ticks
+
+    runner(project, lambda event: None).run(RunnerSettings(interval=0), is_over)
+
+
+# downtime
+
+
+def _downtime(folder: Path, rows: int) -> list[Figure]:
+    """From the end of the tick to the new revision: one view of ten changed, against all ten."""
+    root = folder / "ten"
+    project = make_project(root, {"all.sql": _ten(1, 1)})
+    commands.revision(project, "ten")
+    commands.upgrade(project, "head", yes=True)
+    commands.execute(project, f"INSERT INTO readings SELECT id, id % 1000 FROM range({rows})")
+    commands.run(project)
+    spent: dict[str, list[Spent]] = {"one": [], "all": []}
+    for number in range(2, 5):
+        for name, program in (("one", _ten(number, 1)), ("all", _ten(number, number))):
+            write_pipeline(root, {"all.sql": program})
+            commands.revision(commands.open_project(root), f"{name} {number}")
+            upgraded = commands.open_project(root)
+            commands.upgrade(upgraded, "head", yes=True)
+            seconds = _stopped(upgraded)
+            spent[name].append(Spent(seconds, seconds))
+            write_pipeline(root, {"all.sql": _ten(number, number)})
+    one, every = Times(tuple(spent["one"])), Times(tuple(spent["all"]))
+    return [Figure("downtime, one view of ten", one, "all ten", every, None)]
+
+
+def _ten(first: int, others: int) -> str:
+    """Ten views over one table; `first` stands in one of them, `others` in the rest."""
+    views = [
+        f"CREATE MATERIALIZED VIEW v{n} AS SELECT sensor + {first if n == 0 else others} AS sensor, "
+        f"count(*) AS n, sum(id) AS total FROM readings WHERE id % {n + 2} = 0 GROUP BY sensor;"
+        for n in range(10)
+    ]
+    return "CREATE TABLE readings (id BIGINT, sensor BIGINT);\n" + "\n".join(views)
+
+
+def _stopped(project: Project) -> float:
+    """Seconds from the end of the step `stop` to the record that applied the last plan."""
+    stopped = applied = None
+    for record in project.ledger.read(is_whole=True)[1]:
+        if record.kind is Kind.STEP and record.step == 1 and record.status is Status.DONE:
+            stopped = record.at
+        if record.kind is Kind.PLAN and record.status is Status.APPLIED:
+            applied = record.at
+    assert stopped is not None
+    assert applied is not None
+    return (applied - stopped).total_seconds()
+
+
+# memory
+
+
+def _memory(folder: Path, ticks: int) -> list[Figure]:
+    """Megabytes that this process keeps in memory after so many ticks, against a tenth of them."""
+    root = folder / "long"
+    project = make_project(
+        root,
+        {
+            "all.sql": _KEYED
+            + "CREATE MATERIALIZED VIEW total AS SELECT sum(balance) AS total FROM accounts;"
+        },
+    )
+    landing = root / "landing"
+    landing.mkdir()
+    commands.revision(project, "long")
+    commands.upgrade(project, "head", yes=True)
+    sizes: dict[int, float] = {}
+
+    def before(tick: int) -> None:
+        if tick % 20 == 0:
+            record = {"id": tick % 7, "owner": "o", "balance": tick}
+            (landing / f"{tick}.json").write_text(json.dumps(record), encoding="utf-8")
+        sizes[tick] = _resident()
+
+    _run(project, ticks, before)
+    early, late = sizes[ticks // 10], sizes[ticks]
+    spent = Times((Spent(late, late),))
+    return [Figure(f"MB after {ticks:,} ticks", spent, f"after {ticks // 10:,}", early, 1.2)]
+
+
+def _resident() -> float:
+    """Megabytes of memory of this process (the JVM, whose heap has a fixed limit, is another)."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
