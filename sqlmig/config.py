@@ -28,6 +28,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PIPELINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NOT_A_SECRET = re.compile(r"\$\{(?!env:[A-Za-z_][A-Za-z0-9_]*\})[^}]*\}?")
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class Target:
         bootstrap_policy: one of BOOTSTRAP_POLICIES.
         vars: what `${name}` in the SQL stands for.
         runner: how the pipeline is run.
+        storage_options: what delta-rs is told of the warehouse's object store. Values of these and
+            of `spark` may hold `${env:NAME}`, which is put in when the target is opened.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Target:
     bootstrap_policy: str = "await_approval"
     vars: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     runner: RunnerConfig = RunnerConfig()
+    storage_options: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,7 @@ def parse_config(text: str, path: Path) -> Config:
 
 
 def _read_target(reader: _Reader, name: str, node: Node, root: Path) -> Target:
-    keys = ("spark", "warehouse", "bootstrap_policy", "vars", "runner")
+    keys = ("spark", "warehouse", "storage_options", "bootstrap_policy", "vars", "runner")
     top = reader.mapping(node, name, keys)
     warehouse = reader.text(top.get("warehouse"), "warehouse", missing_in=node)
     policy_node = top.get("bootstrap_policy")
@@ -189,6 +193,7 @@ def _read_target(reader: _Reader, name: str, node: Node, root: Path) -> Target:
         policy,
         MappingProxyType(variables),
         _read_runner(reader, top.get("runner")),
+        MappingProxyType(reader.settings(top.get("storage_options"), "storage_options")),
     )
 
 
@@ -229,9 +234,9 @@ def _read_spark(reader: _Reader, node: Node | None) -> Mapping[str, Any]:
             "`remote` is a Spark Connect server, `master` a cluster or local[*]",
         )
     spark: dict[str, Any] = {
-        key: reader.text(nodes[key], key) for key in ("master", "remote") if key in nodes
+        key: reader.setting(nodes[key], key) for key in ("master", "remote") if key in nodes
     }
-    conf = reader.texts(nodes.get("conf"), "conf")
+    conf = reader.settings(nodes.get("conf"), "conf")
     for key, value in conf.items():
         if key.lower() == "spark.sql.casesensitive" and value.lower() == "true":
             reader.fail(
@@ -294,6 +299,19 @@ class _Reader:
         """A mapping of text to text, sorted."""
         pairs = self.mapping(node, name)
         return {key: self.text(value, key) for key, value in sorted(pairs.items())}
+
+    def settings(self, node: Node | None, name: str) -> dict[str, str]:
+        """A mapping like `texts`, whose values may hold `${env:NAME}` and no other variable."""
+        pairs = self.mapping(node, name)
+        return {key: self.setting(value, key) for key, value in sorted(pairs.items())}
+
+    def setting(self, node: Node, name: str) -> str:
+        """A scalar that may hold `${env:NAME}` and no other variable."""
+        value = self.text(node, name)
+        wrong = _NOT_A_SECRET.search(value)
+        if wrong:
+            self.fail(node, f"`{wrong[0]}` can't stand here", "only `${env:NAME}`, a secret, can")
+        return value
 
     def text(
         self,

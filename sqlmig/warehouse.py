@@ -6,12 +6,13 @@ It reads and restores tables with delta-rs. It knows nothing of SQL, and never i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlmig.environment import cause, first_line
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Mark, Written
 from sqlmig.ledger.records import RelationState
@@ -86,11 +87,18 @@ class DeltaWarehouse:
     Args:
         url: an absolute local path, or a URL such as `s3a://lake/school`.
         storage_options: for object stores, as delta-rs takes them.
+        secrets: values among them that must not be shown.
     """
 
-    def __init__(self, url: str, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        storage_options: Mapping[str, str] | None = None,
+        secrets: Sequence[str] = (),
+    ) -> None:
         self.url = url.removeprefix("file://").rstrip("/") or "/"
         self._storage_options = dict(storage_options or {}) or None
+        self._secrets = tuple(secrets)
 
     @property
     def is_local(self) -> bool:
@@ -157,12 +165,15 @@ class DeltaWarehouse:
         except CommitFailedError as error:
             if "table features" in str(error):
                 return None
-            raise EngineError(f"`{folder}` can't be put back: {_first_line(error)}") from error
+            raise EngineError(
+                f"`{folder}` can't be put back: {first_line(error, self._secrets)}"
+            ) from cause(error, self._secrets)
         except (DeltaError, OSError, ValueError) as error:
             raise EngineError(
-                f"`{folder}` can't be put back to version {version}: {_first_line(error)}",
+                f"`{folder}` can't be put back to version {version}: "
+                + first_line(error, self._secrets),
                 hint="the version may be older than the table's retention (30 days)",
-            ) from error
+            ) from cause(error, self._secrets)
         return Written(int(table.version()), *_volume(table))
 
     def fence(self, folder: str, mark: Mark) -> int | None:
@@ -195,9 +206,13 @@ class DeltaWarehouse:
         except CommitFailedError as error:
             if "table features" in str(error):
                 return None
-            raise EngineError(f"`{folder}` can't be fenced off: {_first_line(error)}") from error
+            raise EngineError(
+                f"`{folder}` can't be fenced off: {first_line(error, self._secrets)}"
+            ) from cause(error, self._secrets)
         except (DeltaError, OSError, ValueError) as error:
-            raise EngineError(f"`{folder}` can't be fenced off: {_first_line(error)}") from error
+            raise EngineError(
+                f"`{folder}` can't be fenced off: {first_line(error, self._secrets)}"
+            ) from cause(error, self._secrets)
         return int(table.version())
 
     # what the engine asks
@@ -349,9 +364,9 @@ class DeltaWarehouse:
             if self.is_local and not any((Path(path) / "_delta_log").glob("*.json")):
                 return None  # a process died before the first commit
             raise EngineError(
-                f"the Delta table at {path} can't be read: {_first_line(error)}",
+                f"the Delta table at {path} can't be read: {first_line(error, self._secrets)}",
                 hint=_DAMAGED_HINT,
-            ) from error
+            ) from cause(error, self._secrets)
 
 
 def _commits(table: DeltaTable, limit: int | None = None) -> Iterator[Commit]:
@@ -413,7 +428,3 @@ def _spark_field(field: Mapping[str, Any]) -> str:
     plain = name.isidentifier() and name.isascii()
     quoted = name if plain else "`" + name.replace("`", "``") + "`"
     return f"{quoted}:{_spark_type(field['type'], field.get('metadata', {}))}"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

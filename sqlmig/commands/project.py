@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlmig
 from sqlmig.config import Config, Target, load_config
+from sqlmig.environment import resolve, resolve_spark
 from sqlmig.errors import Location, ProgramError, ProgramErrors, RevisionError, SqlmigError
 from sqlmig.revisions.directory import RevisionDirectory
 from sqlmig.revisions.graph import RevisionGraph
@@ -59,7 +61,7 @@ class Project:
         """The target's ledger."""
         from sqlmig.ledger.delta import DeltaLedger
 
-        return DeltaLedger(_join(self.target.warehouse, "ledger"))
+        return DeltaLedger(_join(self.target.warehouse, "ledger"), *self._storage)
 
     @cached_property
     def journal(self) -> Journal:
@@ -86,7 +88,16 @@ class Project:
         """The target's stored tables, without Spark."""
         from sqlmig.warehouse import DeltaWarehouse
 
-        return DeltaWarehouse(self.target.warehouse)
+        return DeltaWarehouse(self.target.warehouse, *self._storage)
+
+    @cached_property
+    def _storage(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        """The options of the target's object store, and what of them must not be shown."""
+        return resolve(self.target.storage_options, os.environ.get, self._named)
+
+    @property
+    def _named(self) -> str:
+        return f"target `{self.target.name}`"
 
     @cached_property
     def engine(self) -> SparkEngine:
@@ -99,10 +110,12 @@ class Project:
             if self.on_start is not None:
                 self.on_start()
                 self.on_start = None
+            spark, secrets = resolve_spark(self.target.spark, os.environ.get, self._named)
             return open_session(
-                self.target.spark,
+                spark,
                 app_name=f"sqlmig {self.config.pipeline}",
                 log_path=self.root / ".sqlmig" / "spark.log",
+                secrets=secrets,
             )
 
         return SparkEngine(session, self.warehouse, self.root)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlmig.environment import cause, first_line
 from sqlmig.errors import LedgerConflict, LedgerError
 from sqlmig.ledger.records import Kind, Record, Status
 
@@ -60,11 +61,18 @@ class DeltaLedger:
     Args:
         path: the ledger's folder or URL.
         storage_options: for object stores, as delta-rs takes them.
+        secrets: values among them that must not be shown.
     """
 
-    def __init__(self, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        storage_options: Mapping[str, str] | None = None,
+        secrets: Sequence[str] = (),
+    ) -> None:
         self.path = path
         self.storage_options = dict(storage_options or {}) or None
+        self._secrets = tuple(secrets)
         self._table: DeltaTable | None = None
 
     def version(self) -> int:
@@ -102,10 +110,10 @@ class DeltaLedger:
             columns = {name: rows.column(name).to_pylist() for name, _ in _COLUMNS}
         except Exception as error:
             raise LedgerError(
-                f"the ledger at {self.path} can't be read: {_first_line(error)}",
+                f"the ledger at {self.path} can't be read: {first_line(error, self._secrets)}",
                 hint="a file of the ledger is missing or damaged; restore it from the object "
                 "store's versions or a backup, and run the command again",
-            ) from error
+            ) from cause(error, self._secrets)
         names = [name for name, _ in _COLUMNS]
         return version, tuple(
             _record(dict(zip(names, values, strict=True)))
@@ -143,7 +151,7 @@ class DeltaLedger:
                 commit_properties=CommitProperties(max_commit_retries=0),
             )
         except (DeltaError, OSError) as error:
-            raise self._refused(error, expected) from error
+            raise self._refused(error, expected) from cause(error, self._secrets)
         return written
 
     def compact(self) -> None:
@@ -161,7 +169,7 @@ class DeltaLedger:
         try:
             self._compact(table)
         except (DeltaError, OSError) as error:
-            raise self._refused(error, expected) from error
+            raise self._refused(error, expected) from cause(error, self._secrets)
 
     def _compact(self, table: DeltaTable) -> None:
         if len(table.file_uris()) < _COMPACT_AFTER:
@@ -185,7 +193,7 @@ class DeltaLedger:
         if isinstance(error, CommitFailedError) and self.version() > max(expected, 0):
             return LedgerConflict("another process wrote to the ledger first")
         return LedgerError(
-            f"the ledger at {self.path} can't be written: {_first_line(error)}",
+            f"the ledger at {self.path} can't be written: {first_line(error, self._secrets)}",
             hint="check free space and rights, then run the command again",
         )
 
@@ -203,7 +211,7 @@ class DeltaLedger:
         except TableNotFoundError:
             return None
         except (DeltaError, OSError, ValueError) as error:
-            raise self._unreadable(error) from error
+            raise self._unreadable(error) from cause(error, self._secrets)
         return self._table
 
     def _update(self, table: DeltaTable) -> None:
@@ -213,11 +221,11 @@ class DeltaLedger:
             table.update_incremental()
         except (DeltaError, OSError, ValueError) as error:
             self._table = None
-            raise self._unreadable(error) from error
+            raise self._unreadable(error) from cause(error, self._secrets)
 
     def _unreadable(self, error: Exception) -> LedgerError:
         return LedgerError(
-            f"the ledger at {self.path} can't be opened: {_first_line(error)}",
+            f"the ledger at {self.path} can't be opened: {first_line(error, self._secrets)}",
             hint="check the target's warehouse in sqlmig.yml, and its rights",
         )
 
@@ -250,26 +258,24 @@ class DeltaLedger:
         except DeltaError as error:
             existing = self._open()
             if existing is not None:
-                raise LedgerConflict("another process made the ledger first") from error
+                raise LedgerConflict("another process made the ledger first") from cause(
+                    error, self._secrets
+                )
             raise LedgerError(
-                f"no ledger can be made at {self.path}: {_first_line(error)}",
+                f"no ledger can be made at {self.path}: {first_line(error, self._secrets)}",
                 hint="check the target's warehouse in sqlmig.yml, its free space and its rights",
-            ) from error
+            ) from cause(error, self._secrets)
         except OSError as error:
             raise LedgerError(
-                f"no ledger can be made at {self.path}: {_first_line(error)}",
+                f"no ledger can be made at {self.path}: {first_line(error, self._secrets)}",
                 hint="check the target's warehouse in sqlmig.yml, its free space and its rights",
-            ) from error
+            ) from cause(error, self._secrets)
         return self._table
 
 
 def _select(after: int, *, is_whole: bool) -> str:
     needed = "" if is_whole or after >= 0 else f"AND ({_NEEDED})"
     return f"SELECT * FROM ledger WHERE seq > {int(after)} {needed} ORDER BY seq, part"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _rows(records: Sequence[Record]) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from sqlmig.execution.engine import Ingested, Mark, Written
 from sqlmig.ledger.records import ConnectorState, RelationState
@@ -27,6 +28,23 @@ from sqlmig.warehouse import DeltaWarehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Method = Callable[Concatenate["SparkEngine", Parameters], Result]
+
+
+def _operation(method: Method[Parameters, Result]) -> Method[Parameters, Result]:
+    """The method, with its sessions let go at its end."""
+
+    @functools.wraps(method)
+    def operating(
+        engine: SparkEngine, /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Result:
+        with engine.sessions.operation():
+            return method(engine, *args, **kwargs)
+
+    return operating
+
 
 class SparkEngine:
     """What only Spark can do; Spark is started by the first method that needs it.
@@ -45,34 +63,40 @@ class SparkEngine:
         project_root: Path,
         secrets: Callable[[str], str | None] = os.environ.get,
     ) -> None:
-        self._sessions = Sessions(open_session)
+        self.sessions = Sessions(open_session)
         self._warehouse = warehouse
-        self._tables = Tables(self._sessions, warehouse)
+        self._tables = Tables(self.sessions, warehouse)
         self._sources = SourceReader(project_root, secrets)
         self._arrivals = Arrivals(project_root)
 
+    @_operation
     def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
         """Let Spark analyse the queries of `names` against the declared schemas."""
-        return analyze(self._sessions, program, names)
+        return analyze(self.sessions, program, names)
 
+    @_operation
     def create_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """Make an empty table in `folder`, or empty the one that an earlier try left there."""
         return self._tables.create(table, folder, mark)
 
+    @_operation
     def alter_table(
         self, table: Table, folder: str, renamed: Sequence[tuple[str, str]], mark: Mark
     ) -> Written:
         """Bring the table's schema to `table`, keeping its rows. May be called again."""
         return self._tables.alter(table, folder, renamed, mark)
 
+    @_operation
     def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """Drop all rows, then bring the schema to `table`. May be called again."""
         return self._tables.empty(table, folder, mark)
 
+    @_operation
     def restore(self, folder: str, version: int, mark: Mark) -> Written:
         """Put a table back to a version that delta-rs can't write."""
         return self._tables.restore(folder, version, mark)
 
+    @_operation
     def materialize(
         self,
         program: Program,
@@ -82,14 +106,16 @@ class SparkEngine:
         mark: Mark,
     ) -> Written:
         """Replace the view's contents by its query over the inputs at the versions of `states`."""
-        return materialize(self._sessions, self._warehouse, program, view, states, folder, mark)
+        return materialize(self.sessions, self._warehouse, program, view, states, folder, mark)
 
+    @_operation
     def execute(
         self, program: Program, sql: str, states: Mapping[str, RelationState], mark: Mark
     ) -> tuple[str, Written]:
         """Run one INSERT, UPDATE, DELETE or MERGE; the table's name and what became of it."""
-        return execute(self._sessions, self._warehouse, program, sql, states, mark)
+        return execute(self.sessions, self._warehouse, program, sql, states, mark)
 
+    @_operation
     def call(
         self,
         program: Program,
@@ -98,12 +124,13 @@ class SparkEngine:
         mark: Mark,
     ) -> None:
         """Call a hook's function with a `HookContext`."""
-        function(HookContext(self._sessions, self._warehouse, program, states, mark))
+        function(HookContext(self.sessions, self._warehouse, program, states, mark))
 
     def is_quiet(self, source: Source, connector: ConnectorState) -> bool:
         """Whether it is certain, without Spark, that a source has nothing new since it was read."""
         return self._arrivals.is_quiet(source, connector)
 
+    @_operation
     def ingest(
         self,
         program: Program,
@@ -117,16 +144,18 @@ class SparkEngine:
             self._warehouse, program.tables[source.table], source, connector, table, mark
         )
         seen = self._arrivals.look(source)
-        ingested = self._sources.ingest(self._sessions, ingestion)
+        ingested = self._sources.ingest(self.sessions, ingestion)
         self._arrivals.remember(connector, seen)
         return ingested
+        return self._sources.ingest(self.sessions, ingestion)
 
+    @_operation
     def query(
         self, program: Program, sql: str, states: Mapping[str, RelationState]
     ) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:
         """Column names and rows (as JSON values) of a query over the relations at `states`."""
         sql = check_reads_only(sql)
-        session = self._sessions.fresh()
+        session = self.sessions.fresh()
         register(session, self._warehouse, program, states, mentioned(program, sql))
         with told(query=sql):
             return collect(session.sql(sql))

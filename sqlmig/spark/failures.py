@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from sqlmig.environment import redact
 from sqlmig.errors import EngineError, Location, SqlmigError
 from sqlmig.program.lexer import line_and_column
 
@@ -91,13 +92,6 @@ def _telling_line(text: str) -> tuple[str | None, str]:
 def _lower_first(text: str) -> str:
     if len(text) > 1 and text[0].isupper() and not text[1].isupper():
         return text[0].lower() + text[1:]
-    return text
-
-
-def redact(text: str, secrets: Iterable[str]) -> str:
-    """`text` with every secret value replaced."""
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = text.replace(secret, "***")
     return text
 
 

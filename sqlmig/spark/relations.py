@@ -88,8 +88,8 @@ def run_query(session: SparkSession, view: View) -> DataFrame:
     """
     with told(query=view.query, begins=view.query_location or view.location):
         frame = session.sql(view.query)
+        found = len(frame.columns)  # analysed here and now, also over Spark Connect
         if view.columns:
-            found = len(frame.columns)
             if found != len(view.columns):
                 raise EngineError(
                     f"`{view.name}` names {len(view.columns)} columns, its query has {found}",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from sqlmig.environment import cause, redact
 from sqlmig.errors import EngineError
+from sqlmig.spark.connect import another, connect, is_remote, release
 from sqlmig.spark.jars import DELTA, JarCache, cache_folder
 from sqlmig.spark.java import check_java
-from sqlmig.spark.log import first_line, output_into, prepare_log, start_error
+from sqlmig.spark.log import output_into, prepare_log, start_error
 from sqlmig.spark.settings import DELTA_EXTENSION, JOINED, SESSION_SETTINGS, settings_for
 
 if TYPE_CHECKING:
@@ -22,7 +25,11 @@ _sessions: dict[tuple[tuple[str, str], ...], SparkSession] = {}
 
 
 def open_session(
-    target_spark: Mapping[str, Any], *, app_name: str = "sqlmig", log_path: Path | None = None
+    target_spark: Mapping[str, Any],
+    *,
+    app_name: str = "sqlmig",
+    log_path: Path | None = None,
+    secrets: Sequence[str] = (),
 ) -> SparkSession:
     """The process's session for these settings; starts Spark, or connects, at the first call.
 
@@ -33,6 +40,7 @@ def open_session(
         target_spark: a target's `spark`: `master` (default `local[*]`) or `remote`, and `conf`.
         app_name: shown by the cluster; counts at the first call only.
         log_path: where the JVM writes; default `spark.log` in the cache folder.
+        secrets: values among the settings that must not be shown.
 
     Raises:
         EngineError: Spark or Java is missing, or Spark doesn't start; the hint has the last lines
@@ -47,11 +55,11 @@ def open_session(
         if session is None or not is_alive(session):
             _need_pyspark(classic=not remote)
             if remote:
-                session = _connect(str(remote), conf)
+                session = connect(str(remote), conf, secrets)
             else:
-                session = _reuse(conf) or _start(
-                    str(master), conf, app_name, log_path or cache_folder() / "spark.log"
-                )
+                log = log_path or cache_folder() / "spark.log"
+                with _hiding(secrets):
+                    session = _reuse(conf) or _start(str(master), conf, app_name, log)
             _silence_query_loggers()
             _sessions[key] = session
         return session
@@ -61,7 +69,9 @@ def close_sessions() -> None:
     """Stop every session that `open_session` returned; the next call starts anew."""
     with _lock:
         for session in _sessions.values():
-            if is_alive(session):
+            if is_remote(session):
+                release(session)
+            elif is_alive(session):
                 session.stop()
         _sessions.clear()
 
@@ -73,15 +83,30 @@ def is_alive(session: SparkSession) -> bool:
     app = "spark.app.id"
     try:
         active = SparkSession.getActiveSession()
-        if active is not None and type(active) is type(session) and not _is_remote(session):
+        if is_remote(session):
+            return bool(session.conf.get("spark.sql.session.timeZone"))
+        if active is not None and type(active) is type(session):
             return active.conf.get(app) == session.conf.get(app)
         return not session.sql("SELECT 1").isEmpty()
     except Exception:  # of py4j, grpc or Spark: whichever it is, this session is of no use
         return False
 
 
-def _is_remote(session: SparkSession) -> bool:
-    return type(session).__module__.startswith("pyspark.sql.connect")
+def new_session(session: SparkSession) -> SparkSession:
+    """Another session on the same Spark: names and settings of one never leak into the other."""
+    return another(session) if is_remote(session) else session.newSession()
+
+
+@contextmanager
+def _hiding(secrets: Sequence[str]) -> Iterator[None]:
+    """Keep secrets out of an error, whose hint may have lines of Spark's log."""
+    try:
+        yield
+    except EngineError as error:
+        if not secrets:
+            raise
+        message, hint = redact(error.message, secrets), redact(error.hint or "", secrets)
+        raise EngineError(message, hint=hint or None) from cause(error, secrets)
 
 
 def _start(master: str, conf: dict[str, str], app_name: str, log_path: Path) -> SparkSession:
@@ -119,27 +144,6 @@ def _launch(master: str, settings: dict[str, str], app_name: str, log_path: Path
             return builder.getOrCreate()
     except Exception as error:
         raise start_error(error, log_path, position) from error
-
-
-def _connect(remote: str, conf: Mapping[str, str]) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    try:
-        session = SparkSession.builder.remote(remote).getOrCreate()
-        for name, value in sorted({**SESSION_SETTINGS, **conf}.items()):
-            session.conf.set(name, value)
-    except ImportError as error:
-        raise EngineError(
-            f"Spark Connect needs more than is installed: {first_line(error)}",
-            hint="pip install 'sqlmig[connect]' into an environment without pyspark",
-        ) from error
-    except Exception as error:
-        where = remote.split(";")[0]  # what follows may hold a token
-        raise EngineError(
-            f"no Spark answers at {where}: {first_line(error)}",
-            hint="check the target's `spark: remote:` in sqlmig.yml, and that the server runs",
-        ) from error
-    return session
 
 
 def _reuse(conf: Mapping[str, str]) -> SparkSession | None:

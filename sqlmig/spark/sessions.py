@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sqlmig.execution.engine import Mark
+from sqlmig.spark.connect import is_remote, release
+from sqlmig.spark.failures import told
+from sqlmig.spark.session import new_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,11 +31,39 @@ class Sessions:
         self._open = open_session
         self._shared: SparkSession | None = None
         self._settings: dict[str, str] = {}
+        self._thread = threading.local()
+
+    @contextmanager
+    def operation(self) -> Iterator[None]:
+        """Let go of what `fresh` gives to this thread in the block, on a server that keeps it.
+
+        Spark in our own process forgets a session that nothing names; a Connect server does not.
+        """
+        outer = getattr(self._thread, "opened", None)
+        opened: list[SparkSession] = []
+        self._thread.opened = opened
+        try:
+            yield
+        finally:
+            self._thread.opened = outer
+            for session in opened:
+                release(session)
 
     def fresh(self, mark: Mark | None = None) -> SparkSession:
-        """A new session with the shared one's settings; its SQL commits carry `mark`."""
+        """A new session with the shared one's settings; its SQL commits carry `mark`.
+
+        Raises:
+            EngineError: Spark doesn't start, or doesn't answer any more.
+        """
         shared = self._open()
-        session = shared.newSession()
+        with told("Spark"):
+            return self._fresh(shared, mark)
+
+    def _fresh(self, shared: SparkSession, mark: Mark | None) -> SparkSession:
+        session = new_session(shared)
+        opened = getattr(self._thread, "opened", None)
+        if opened is not None and is_remote(session):
+            opened.append(session)
         if shared is not self._shared:
             ours = session.conf.getAll
             self._settings = {

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlmig.environment import redact
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Ingested, Mark
 from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.program.model import Source, Table
 from sqlmig.spark.batches import BLOCK, CORRUPT, FILE, TIME, BatchWriter
-from sqlmig.spark.failures import describe, redact, told
+from sqlmig.spark.failures import describe, told
 from sqlmig.spark.names import quoted
 from sqlmig.spark.sessions import Sessions
 from sqlmig.spark.tables import storage_type

@@ -1,0 +1,113 @@
+"""Spark Connect: sessions on a server, for a client without Java. It knows nothing of a pipeline.
+
+What a stream does with a batch runs in the server's Python, which need not have sqlmig: functions
+and classes of this package are sent whole, not by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import sqlmig
+from sqlmig.environment import cause, redact
+from sqlmig.errors import EngineError
+from sqlmig.spark.log import first_line
+from sqlmig.spark.settings import SESSION_SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_urls: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
+
+_PLAIN = frozenset({"use_ssl", "user_id", "user_agent", "session_id", "grpc_max_message_size"})
+
+_RETRIES = 8
+_FIRST_WAIT = 100
+_LONGEST_WAIT = 8_000
+"""Milliseconds. With eight tries about half a minute; pyspark's own policy waits ten minutes."""
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Whether the session is one of Spark Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def connect(remote: str, conf: Mapping[str, str], secrets: Sequence[str] = ()) -> SparkSession:
+    """A session on the server at `remote`, with our settings and `conf`.
+
+    Args:
+        remote: `sc://host:port/;token=...`; only what stands before the first `;` is ever shown.
+        conf: settings of a session; those of a cluster are the server's business.
+        secrets: values that must not be shown.
+
+    Raises:
+        EngineError: no server answers, the client is not whole, or it refuses a setting.
+    """
+    where = remote.split(";")[0].rstrip("/")
+    hidden = (*secrets, *_parameters(remote))
+    try:
+        session = _create(remote)
+        _ = session.conf.get("spark.sql.session.timeZone")
+    except ImportError as error:
+        raise EngineError(
+            f"Spark Connect needs more than is installed: {first_line(error)}",
+            hint="pip install 'sqlmig[connect]' into an environment without pyspark",
+        ) from error
+    except Exception as error:
+        raise EngineError(
+            f"no Spark answers at {redact(where, hidden)}: {redact(first_line(error), hidden)}",
+            hint="check the target's `spark: remote:` in sqlmig.yml, and that the server runs",
+        ) from cause(error, hidden)
+    for name, value in sorted({**SESSION_SETTINGS, **conf}.items()):
+        try:
+            session.conf.set(name, value)
+        except Exception as error:
+            raise EngineError(
+                f"`{name}` can't be set over Spark Connect: {redact(first_line(error), hidden)}",
+                hint="set it where the server is started, and leave it out of the target's `conf`",
+            ) from cause(error, hidden)
+    return session
+
+
+def another(session: SparkSession) -> SparkSession:
+    """A new session on the server of `session`, with the server's own settings."""
+    return _create(_urls[session])
+
+
+def release(session: SparkSession) -> None:
+    """Let the server forget a session, with its views and what it still runs."""
+    with suppress(Exception):  # a server that is gone has forgotten it already
+        session.client.set_retry_policies([])
+        session.client.release_session()
+        session.client.close()
+    session.stop()
+
+
+def _create(remote: str) -> SparkSession:
+    from pyspark.cloudpickle import register_pickle_by_value
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session = SparkSession.builder.remote(remote).create()
+    session.client.set_retry_policies(
+        [
+            DefaultPolicy(
+                max_retries=_RETRIES,
+                initial_backoff=_FIRST_WAIT,
+                max_backoff=_LONGEST_WAIT,
+                max_server_retry_delay=_LONGEST_WAIT,
+            )
+        ]
+    )
+    register_pickle_by_value(sqlmig)  # type: ignore[no-untyped-call]
+    _urls[session] = remote
+    return session
+
+
+def _parameters(remote: str) -> list[str]:
+    """The values behind `token=` and its like: what a server asks for beyond what names us."""
+    pairs = (part.partition("=") for part in remote.split(";")[1:])
+    return [value for name, _, value in pairs if name not in _PLAIN]
