@@ -1,0 +1,95 @@
+"""Clusters for the tests that ask for one; each is started once in a run, and ended with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.desk import Desk
+from tests.cluster.servers import ROOT, SMALL, Server, Standalone, connect_server
+from tests.cluster.servers import standalone as started_standalone
+
+
+@pytest.fixture(scope="session")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a new virtual environment with `sqlmig[connect]`: no pyspark but its client."""
+    folder = tmp_path_factory.mktemp("client")
+    build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder, ROOT]
+    _done(build)
+    (wheel,) = folder.glob("*.whl")
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / "bin" / "python"
+    _done([python, "-m", "pip", "install", "--quiet", f"{wheel}[connect]"])
+    return python
+
+
+@pytest.fixture(scope="session")
+def without_java(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """An environment in which no Java is found, nor any of this checkout."""
+    hidden = ("JAVA_HOME", "PYTHONPATH", "VIRTUAL_ENV", "SPARK_HOME")
+    tools = tmp_path_factory.mktemp("tools")
+    (tools / "git").symlink_to("/usr/bin/git")
+    kept = {name: value for name, value in os.environ.items() if name not in hidden}
+    return {**kept, "PATH": str(tools)}
+
+
+@pytest.fixture(scope="session")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """A standalone cluster: master and two workers."""
+    with started_standalone(tmp_path_factory.mktemp("standalone")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def connect(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A Spark Connect server with Delta."""
+    with connect_server(tmp_path_factory.mktemp("connect"), client) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["local", "standalone", "connect"])
+def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """Commands on one cluster after the other."""
+    python = Path(sys.executable)
+    environment: Mapping[str, str] = os.environ
+    spark: dict[str, Any]
+    match request.param:
+        case "local":
+            spark = {"master": "local[2]", "conf": SMALL}
+        case "standalone":
+            cluster: Standalone = request.getfixturevalue("standalone")
+            spark = {"master": cluster.master.address, "conf": SMALL | ON_LOOPBACK}
+        case _:
+            server: Server = request.getfixturevalue("connect")
+            spark = {"remote": server.address, "conf": {"spark.sql.shuffle.partitions": "2"}}
+            python = request.getfixturevalue("client")
+            environment = request.getfixturevalue("without_java")
+    # The client's own time zone decides nothing.
+    desk = Desk(python, spark, {**environment, "TZ": "America/St_Johns"})
+    yield desk
+    desk.close()
+
+
+ON_LOOPBACK = {
+    "spark.cores.max": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+}
+"""Half of each worker, so that two applications have room beside each other."""
+
+
+def _done(command: list[Any]) -> None:
+    hidden = ("PYTHONPATH", "VIRTUAL_ENV")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    words = [str(word) for word in command]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"

@@ -1,0 +1,228 @@
+"""The same stories on a Spark of our own, on a standalone cluster, and over Spark Connect."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.desk import ROOT, Desk
+from tests.cluster.projects import Site, site
+from tests.cluster.servers import Standalone
+from tests.stories.school import FIRST, GRADES, SECOND, STUDENTS, TABLES
+from tests.stories.test_worked_example import AFTER, BEFORE, DETAILS, ENRICHED
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+SCHOOL = """\
+CREATE TABLE students (id BIGINT, name STRING NOT NULL, PRIMARY KEY (id));
+CREATE TABLE grades (
+  student_id BIGINT, class VARCHAR(10), grade DECIMAL(5, 2),
+  at TIMESTAMP DEFAULT TIMESTAMP '2026-01-01'
+);
+CREATE SOURCE student_files INTO students USING json OPTIONS (path 'landing/students');
+CREATE SOURCE grade_files INTO grades USING csv OPTIONS (path 'landing/grades', header 'true');
+CREATE MATERIALIZED VIEW averages AS
+SELECT name, avg(grade) AS average FROM grades JOIN students ON id = student_id GROUP BY name;
+"""
+SCHOOL_AFTER = (
+    SCHOOL.replace("name STRING NOT NULL", "name STRING NOT NULL, year INT")
+    .replace("grades (", "marks (")
+    .replace("INTO grades", "INTO marks")
+    .replace("FROM grades", "FROM marks")
+    .replace("GROUP BY name", "GROUP BY name HAVING count(*) > 0")
+)
+HOOKS = '''
+
+def check(context):
+    """Called by a step of its own."""
+    assert context.sql("SELECT count(*) AS n FROM students WHERE year = 2026")[0]["n"] == 3
+    context.execute("INSERT INTO marks (student_id, class, grade) VALUES (3, 'music', 10)")
+
+
+def up(op):
+    op.rename_table("grades", "marks")
+    op.execute("UPDATE students SET year = 2026")
+    op.run(check)
+
+
+def down(op):
+    op.rename_table("marks", "grades")
+'''
+AVERAGES = "SELECT * FROM averages ORDER BY name"
+
+
+def test_the_worked_example_comes_out_exactly(desk: Desk, tmp_path: Path) -> None:
+    # given: revision 1 with its rows
+    here = site(desk, tmp_path)
+    here.freeze("r1", tables=TABLES, marts=FIRST)
+    here("upgrade", "head")
+    here("exec", STUDENTS)
+    here("exec", GRADES)
+    here("run", "--once")
+    assert here.rows(ENRICHED) == BEFORE
+
+    # when: the date range is extended and a view added
+    here.freeze("r2", marts=SECOND)
+    waiting = here("upgrade", "head", "--bootstrap-policy", "await_approval", code=3)
+
+    # then: nothing has changed, and the plan says what would
+    assert "AwaitingApproval" in waiting.err
+    assert here("diff", "--json").json == DETAILS
+    assert here.rows(ENRICHED) == BEFORE
+
+    # when it is approved
+    here("approve")
+
+    # then
+    assert here.rows(ENRICHED) == AFTER
+    assert here.rows("SELECT * FROM avg_grade_all_courses ORDER BY student_id") == [
+        {"student_id": 1, "avg": 92.0},
+        {"student_id": 2, "avg": 91.75},
+    ]
+
+    # when it is taken back, then the contents are restored and not computed
+    back = here("downgrade", "-1").err
+    assert "restore `avg_grade_enriched`" in back
+    assert "bootstrap" not in back
+    assert here.rows(ENRICHED) == BEFORE
+    assert "bootstrap" not in here("upgrade", "head").err
+    assert here.rows(ENRICHED) == AFTER
+
+
+def test_an_upgrade_of_a_pipeline_in_use_loses_no_row(desk: Desk, tmp_path: Path) -> None:
+    # given: files have come, one record of which is bad
+    here = school(desk, tmp_path)
+    tick = here("run", "--once", "--json").json
+    assert tick["ingested"] == {
+        "grades.grade_files": {"rows": 2, "rejected": 0},
+        "students.student_files": {"rows": 2, "rejected": 1},
+    }
+    assert here.rows(AVERAGES) == [
+        {"name": "Alice", "average": 90.0},
+        {"name": "Bob", "average": 80.0},
+    ]
+
+    # when: rows come before the upgrade and after it, files before and after it
+    here("exec", "INSERT INTO students VALUES (3, 'Cy'), (2, 'Bea')")
+    here("exec", "INSERT INTO grades (student_id, grade) VALUES (1, 100)")
+    here.write("landing/grades/2.csv", "student_id,class,grade,at\n2,logic,60,\n")
+    revision = here.freeze("r2", school=SCHOOL_AFTER)
+    revision.write_text(revision.read_text().split("\n\ndef up(op)")[0] + HOOKS)
+    upgraded = here("upgrade", "head", "--json").json
+    here("exec", "INSERT INTO marks (student_id, grade) VALUES (3, 20)")
+    here.write("landing/grades/3.csv", "student_id,class,grade,at\n2,logic,70,\n")
+    here("run", "--once")
+
+    # then: each row counts once, an upsert is one row, and a default fills what was left out
+    assert (upgraded["status"], upgraded["tick"]["failures"]) == ("applied", {})
+    assert here.rows(AVERAGES) == [
+        {"name": "Alice", "average": 95.0},
+        {"name": "Bea", "average": 70.0},
+        {"name": "Cy", "average": 15.0},
+    ]
+    assert here.rows("SELECT DISTINCT at FROM marks") == [{"at": "2026-01-01T00:00:00Z"}]
+
+    # when it is taken back, then nothing that came meanwhile is lost
+    here("downgrade", "-1")
+    here("run", "--once")
+    assert here.rows("SELECT count(*) AS n FROM grades") == [{"n": 7}]
+    assert [row["average"] for row in here.rows(AVERAGES)] == [95.0, 70.0, 15.0]
+
+
+@pytest.mark.parametrize("phase", ["started", "effected"])
+def test_the_next_upgrade_finishes_what_a_killed_one_began(
+    desk: Desk, tmp_path: Path, phase: str
+) -> None:
+    # given: revision 2 is ready, and its deployer dies at the third step
+    here = school(desk, tmp_path)
+    here("run", "--once")
+    revision = here.freeze("r2", school=SCHOOL_AFTER)
+    revision.write_text(
+        revision.read_text().split("\n\ndef up(op)")[0]
+        + HOOKS.replace("== 3", "== 2").replace("VALUES (3,", "VALUES (2,")
+    )
+    plan = here("plan", "--json").json
+    step = next(s["number"] for s in plan["steps"] if s["action"] == "bootstrap")
+
+    # when
+    died = subprocess.run(
+        [desk.python, "-m", "tests.stories.killed", tmp_path, str(step), phase],
+        cwd=ROOT,
+        env={**desk.environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    refused = here("exec", "INSERT INTO students VALUES (9, 'no')", code=1)
+    done = here("upgrade", "head", "--json").json
+
+    # then
+    assert "unfinished" in refused.err
+    assert done["resumed"] == plan["id"]
+    assert here.rows(AVERAGES) == [
+        {"name": "Alice", "average": 90.0},
+        {"name": "Bob", "average": 45.0},
+    ]
+    assert here("current", "--json").json["revision"] == "r2"
+
+
+def test_values_and_mistakes_read_the_same(desk: Desk, tmp_path: Path) -> None:
+    # given
+    from tests.spark.test_query import VALUES
+
+    here = school(desk, tmp_path)
+
+    # when
+    (row,) = here.rows(VALUES)
+    wrong = here("query", "SELECT nam FROM students", code=1).err
+    zero = here("query", "SELECT raise_error('told')", code=1).err
+    insert = here("exec", "INSERT INTO grades (student_id, grade) VALUES ('x', 1)", code=1).err
+    null = here("exec", "INSERT INTO students VALUES (7, NULL)", code=1).err
+    here.write(
+        "pipeline/more.sql",
+        "CREATE MATERIALIZED VIEW m AS\nSELECT length(name, 2) FROM students;\n",
+    )
+    here("revision", "-m", "wrong")
+    plan = here("plan", code=4)
+    here.write("landing/grades/3.csv", "student_id,grade,class,at\n2,70,logic,\n")
+    header = here("run", "--once", code=1).err
+
+    # then
+    assert (row["d"], row["at"]) == (1.10, "2025-09-15T10:00:00.500000Z")
+    assert (row["local"], row["day"]) == ("2025-09-15T10:00:00", "2025-09-15")
+    assert (row["n"], row["bin"]) == ([{"key": 2, "value": "v"}], "YWJj")
+    assert (row["s"], row["period"], row["i_2"]) == ({"x": 1, "day": "2026-01-01"}, "PT86400S", 7)
+    assert wrong.startswith("error: ")
+    assert "`nam`" in wrong
+    assert "hint: did you mean `students`.`name`" in wrong.replace("`spark_catalog`.", "")
+    assert "told" in zero
+    assert insert.startswith("error: `grades.student_id`: 'x' is no bigint")
+    assert null.startswith("error: `students`: `name` may not be NULL")
+    assert "pipeline/more.sql:2:8" in plan.out + plan.err
+    assert "its header is (student_id, grade, class, at)" in header
+
+
+def test_both_workers_take_part(standalone: Standalone) -> None:
+    for worker in standalone.workers:
+        assert "Asked to launch executor" in worker.log.read_text(errors="replace")
+
+
+def school(desk: Desk, folder: Path) -> Site:
+    """Revision r1 is deployed, and files wait for its first tick."""
+    here = site(desk, folder)
+    here.write(
+        "landing/students/1.json",
+        '{"id": 1, "name": "Alice"}\n{"id": 2, "name": "Bob"}\n{"id": 5}\n',
+    )
+    here.write(
+        "landing/grades/1.csv",
+        "student_id,class,grade,at\n1,logic,90,\n2,logic,80,2026-01-01T00:00:00Z\n",
+    )
+    here.freeze("r1", school=SCHOOL)
+    here("upgrade", "head")
+    return here
