@@ -11,6 +11,8 @@ from typing import Any
 
 from sqlmig.errors import ConfigError
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_LONGEST = 400
 SECRET = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -66,8 +68,15 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 
 
 def first_line(error: BaseException, secrets: Iterable[str] = ()) -> str:
-    """What an error says first, without secrets; its class where it says nothing."""
-    return (redact(str(error), secrets).strip() or type(error).__name__).splitlines()[0]
+    """What an error says first, without secrets; its class where it says nothing.
+
+    delta-rs tells an object store's error as a chain over several lines, of which only the last
+    ones say what is the matter: these are put into one line.
+    """
+    text = _COLOUR.sub("", redact(str(error), secrets)).strip() or type(error).__name__
+    if "↳" in text:
+        return ": ".join(part.strip() for part in text.split("↳"))[:_LONGEST]
+    return text.splitlines()[0]
 
 
 def cause(error: Exception, secrets: Iterable[str] = ()) -> Exception:

@@ -64,6 +64,25 @@ def test_a_variable_is_the_text_that_was_written() -> None:
     }
 
 
+def test_secrets_stay_as_they_are_written_until_the_target_is_opened() -> None:
+    config = parse_config(
+        "targets:\n  lake:\n    warehouse: s3://lake/school\n"
+        "    storage_options: {aws_region: eu-west-1, aws_secret_access_key: '${env:KEY}'}\n"
+        "    spark: {remote: 'sc://a:443/;token=${env:TOKEN}', conf: {spark.a: '${env:KEY}'}}\n",
+        Path("/school/sqlmig.yml"),
+    )
+
+    lake = config.targets["lake"]
+    assert lake.storage_options == {
+        "aws_region": "eu-west-1",
+        "aws_secret_access_key": "${env:KEY}",
+    }
+    assert lake.spark == {
+        "remote": "sc://a:443/;token=${env:TOKEN}",
+        "conf": {"spark.a": "${env:KEY}"},
+    }
+
+
 def test_one_target_is_enough_and_is_the_default() -> None:
     config = parse_config("targets: {here: {warehouse: w}}", Path("/school/sqlmig.yml"))
 
@@ -118,6 +137,21 @@ def test_one_target_is_enough_and_is_the_default() -> None:
             "      conf:\n        spark.sql.caseSensitive: true\n",
             "/school/sqlmig.yml:6:9: `spark.sql.caseSensitive: true` is not supported",
             "`Grade` and `grade`",
+        ),
+        (
+            "targets: {a: {warehouse: x, storage_options: {key: '${secret}'}}}\n",
+            "/school/sqlmig.yml:1:52: `${secret}` can't stand here",
+            "only `${env:NAME}`",
+        ),
+        (
+            "targets: {a: {warehouse: x, spark: {remote: 'sc://a/;token=${env:}'}}}\n",
+            "/school/sqlmig.yml:1:45: `${env:}` can't stand here",
+            "only `${env:NAME}`",
+        ),
+        (
+            "targets: {a: {warehouse: x, storage_options: s3}}\n",
+            "/school/sqlmig.yml:1:46: `storage_options` must be a mapping",
+            "`key: value` lines",
         ),
         (
             "targets: {a: {warehouse: x}, a: {warehouse: y}}\n",

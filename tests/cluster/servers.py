@@ -59,7 +59,8 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Standalone]:
     small = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED}
     with ExitStack() as stack:
         place = ("--host", "127.0.0.1", "--webui-port", "0")
-        words = ("org.apache.spark.deploy.master.Master", *place, "--port", str(port))
+        words: tuple[str, ...] = ("org.apache.spark.deploy.master.Master", *place)
+        words += ("--port", str(port))
         master = stack.enter_context(
             _running("spark-class", words, folder / "master.log", address, port, small)
         )
