@@ -25,15 +25,15 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 
 
 @pytest.fixture
-def store() -> Iterator[ObjectStore]:
+def store(tmp_path: Path) -> Iterator[ObjectStore]:
     """An empty object store."""
-    with object_store() as running:
+    with object_store(tmp_path / "store") as running:
         yield running
 
 
 def project(folder: Path, store: ObjectStore) -> Shell:
     """A project whose warehouse lies in the store, with a secret in the environment."""
-    options = {**store.options, "aws_secret_access_key": "${env:LAKE_KEY}"}
+    options = {**store.options, "aws_secret_access_key": "${env:LAKE_KEY}", "max_retries": "0"}
     target = {"warehouse": "s3a://lake/school", "storage_options": options}
     shell = Shell(folder)
     shell.write("sqlmig.yml", json.dumps({"targets": {"lake": target}, "pipeline": "school"}))
@@ -53,7 +53,7 @@ def test_every_commit_of_the_ledger_is_a_write_that_the_store_may_refuse(
         version = ledger.append(record(number), version).seq
 
     # then
-    commits = [f"/lake/ledger/_delta_log/{n:020}.json" for n in range(4)]
+    commits = [f"lake/ledger/_delta_log/{n:020}.json" for n in range(4)]
     assert [key for key in store.conditional if "_delta_log" in key] == commits
     assert [row.step for row in ledger.read()[1]] == [0, 1, 2]
 
@@ -92,7 +92,7 @@ def test_commands_that_need_no_spark_work_on_a_store(
 ) -> None:
     # given
     monkeypatch.setenv("LAKE_KEY", KEY)
-    shell = project(tmp_path, store)
+    shell = project(tmp_path / "project", store)
     shell.freeze("r1")
 
     # when
@@ -100,9 +100,9 @@ def test_commands_that_need_no_spark_work_on_a_store(
 
     # then
     assert shell("current", "--json").json["revision"] == "r1"
-    assert "/lake/school/ledger/_delta_log/00000000000000000000.json" in store.objects
-    assert {key.split("/")[0] for key in store.keys} == {"someone"}, "the options were passed on"
-    held = b"".join(store.objects.values())
+    files = [path for path in store.folder.rglob("*") if path.is_file()]
+    assert store.folder / "lake/school/ledger/_delta_log/00000000000000000000.json" in files
+    held = b"".join(path.read_bytes() for path in files)
     assert KEY.encode() not in held
     assert b"LAKE_KEY" not in held
 
@@ -115,9 +115,9 @@ def test_the_secret_of_a_store_is_in_no_error(
     debug: tuple[str, ...],
 ) -> None:
     # given: the secret stands where delta-rs will repeat it
-    shell = project(tmp_path, store)
+    shell = project(tmp_path / "project", store)
     shell.freeze("r1")
-    text = shell.read("sqlmig.yml").replace(store.url, "http://127.0.0.1:${env:LAKE_KEY}")
+    text = shell.read("sqlmig.yml").replace(store.url, "http://127.0.0.1:9/${env:LAKE_KEY}")
     shell.write("sqlmig.yml", text)
     unset = shell(*debug, "current", code=1).err
 

@@ -6,6 +6,8 @@ and classes of this package are sent whole, not by name.
 
 from __future__ import annotations
 
+import atexit
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -20,7 +22,8 @@ from sqlmig.spark.settings import SESSION_SETTINGS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_urls: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
+_opened: WeakKeyDictionary[SparkSession, tuple[str, Mapping[str, str]]] = WeakKeyDictionary()
+"""Session -> where its server is, and the settings that it was given."""
 
 _PLAIN = frozenset({"use_ssl", "user_id", "user_agent", "session_id", "grpc_max_message_size"})
 
@@ -48,8 +51,9 @@ def connect(remote: str, conf: Mapping[str, str], secrets: Sequence[str] = ()) -
     """
     where = remote.split(";")[0].rstrip("/")
     hidden = (*secrets, *_parameters(remote))
+    settings = dict(sorted({**SESSION_SETTINGS, **conf}.items()))
     try:
-        session = _create(remote)
+        session = _create(remote, settings)
         _ = session.conf.get("spark.sql.session.timeZone")
     except ImportError as error:
         raise EngineError(
@@ -61,7 +65,7 @@ def connect(remote: str, conf: Mapping[str, str], secrets: Sequence[str] = ()) -
             f"no Spark answers at {redact(where, hidden)}: {redact(first_line(error), hidden)}",
             hint="check the target's `spark: remote:` in sqlmig.yml, and that the server runs",
         ) from cause(error, hidden)
-    for name, value in sorted({**SESSION_SETTINGS, **conf}.items()):
+    for name, value in settings.items():
         try:
             session.conf.set(name, value)
         except Exception as error:
@@ -73,12 +77,17 @@ def connect(remote: str, conf: Mapping[str, str], secrets: Sequence[str] = ()) -
 
 
 def another(session: SparkSession) -> SparkSession:
-    """A new session on the server of `session`, with the server's own settings."""
-    return _create(_urls[session])
+    """A new session on the server of `session`, with the settings that `connect` gave it."""
+    remote, settings = _opened[session]
+    session = _create(remote, settings)
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    return session
 
 
 def release(session: SparkSession) -> None:
     """Let the server forget a session, with its views and what it still runs."""
+    _opened.pop(session, None)
     with suppress(Exception):  # a server that is gone has forgotten it already
         session.client.set_retry_policies([])
         session.client.release_session()
@@ -86,7 +95,16 @@ def release(session: SparkSession) -> None:
     session.stop()
 
 
-def _create(remote: str) -> SparkSession:
+@atexit.register
+def release_all() -> None:
+    """Let the servers forget every session that this process still has."""
+    for session in list(_opened):
+        release(session)
+
+
+def _create(remote: str, settings: Mapping[str, str]) -> SparkSession:
+    # pandas comes with the client, and nothing here uses it
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     from pyspark.cloudpickle import register_pickle_by_value
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -103,7 +121,7 @@ def _create(remote: str) -> SparkSession:
         ]
     )
     register_pickle_by_value(sqlmig)  # type: ignore[no-untyped-call]
-    _urls[session] = remote
+    _opened[session] = remote, settings
     return session
 
 

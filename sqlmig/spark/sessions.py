@@ -38,6 +38,8 @@ class Sessions:
         """Let go of what `fresh` gives to this thread in the block, on a server that keeps it.
 
         Spark in our own process forgets a session that nothing names; a Connect server does not.
+        It is let go when the next operation of the thread ends, or with the process: what a client
+        still says of the last query in the background would find no session.
         """
         outer = getattr(self._thread, "opened", None)
         opened: list[SparkSession] = []
@@ -46,7 +48,9 @@ class Sessions:
             yield
         finally:
             self._thread.opened = outer
-            for session in opened:
+            before = getattr(self._thread, "ended", ())
+            self._thread.ended = opened
+            for session in before:
                 release(session)
 
     def fresh(self, mark: Mark | None = None) -> SparkSession:
@@ -64,7 +68,7 @@ class Sessions:
         opened = getattr(self._thread, "opened", None)
         if opened is not None and is_remote(session):
             opened.append(session)
-        if shared is not self._shared:
+        if shared is not self._shared and not is_remote(session):
             ours = session.conf.getAll
             self._settings = {
                 name: value

@@ -19,7 +19,13 @@ from tests.cluster.servers import standalone as started_standalone
 
 @pytest.fixture(scope="session")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a new virtual environment with `sqlmig[connect]`: no pyspark but its client."""
+    """The Python of a new virtual environment with `sqlmig[connect]`: no pyspark but its client.
+
+    SQLMIG_TEST_CLIENT names one that is there already, and saves the minute that it takes.
+    """
+    there = os.environ.get("SQLMIG_TEST_CLIENT")
+    if there:
+        return Path(there)
     folder = tmp_path_factory.mktemp("client")
     build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder, ROOT]
     _done(build)

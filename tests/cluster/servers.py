@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqlmig.spark.jars import DELTA, JarCache, cache_folder
-from sqlmig.spark.settings import DELTA_CATALOG, DELTA_EXTENSION
+from sqlmig.spark.settings import DELTA_CATALOG, DELTA_EXTENSION, LOG4J
 
 ROOT = Path(__file__).parents[2]
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -94,8 +94,10 @@ def connect_server(
         port: a certain one, for a server that comes back.
     """
     port = port or free_port()
+    java = f"{SHORT_LIVED} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
     settings = {
         **SMALL,
+        "spark.driver.extraJavaOptions": java,
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.bindAddress": "127.0.0.1",

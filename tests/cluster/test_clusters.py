@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,8 +95,7 @@ def test_the_worked_example_comes_out_exactly(desk: Desk, tmp_path: Path) -> Non
 
 def test_an_upgrade_of_a_pipeline_in_use_loses_no_row(desk: Desk, tmp_path: Path) -> None:
     # given: files have come, one record of which is bad
-    here = school(desk, tmp_path)
-    tick = here("run", "--once", "--json").json
+    here, tick = school(desk, tmp_path)
     assert tick["ingested"] == {
         "grades.grade_files": {"rows": 2, "rejected": 0},
         "students.student_files": {"rows": 2, "rejected": 1},
@@ -137,15 +137,14 @@ def test_the_next_upgrade_finishes_what_a_killed_one_began(
     desk: Desk, tmp_path: Path, phase: str
 ) -> None:
     # given: revision 2 is ready, and its deployer dies at the third step
-    here = school(desk, tmp_path)
-    here("run", "--once")
+    here, _ = school(desk, tmp_path)
     revision = here.freeze("r2", school=SCHOOL_AFTER)
     revision.write_text(
         revision.read_text().split("\n\ndef up(op)")[0]
         + HOOKS.replace("== 3", "== 2").replace("VALUES (3,", "VALUES (2,")
     )
     plan = here("plan", "--json").json
-    step = next(s["number"] for s in plan["steps"] if s["action"] == "bootstrap")
+    step = next(s["number"] for s in plan["steps"] if s["action"] == "Bootstrap")
 
     # when
     died = subprocess.run(
@@ -175,7 +174,7 @@ def test_values_and_mistakes_read_the_same(desk: Desk, tmp_path: Path) -> None:
     # given
     from tests.spark.test_query import VALUES
 
-    here = school(desk, tmp_path)
+    here, _ = school(desk, tmp_path)
 
     # when
     (row,) = here.rows(VALUES)
@@ -212,8 +211,8 @@ def test_both_workers_take_part(standalone: Standalone) -> None:
         assert "Asked to launch executor" in worker.log.read_text(errors="replace")
 
 
-def school(desk: Desk, folder: Path) -> Site:
-    """Revision r1 is deployed, and files wait for its first tick."""
+def school(desk: Desk, folder: Path) -> tuple[Site, Any]:
+    """Revision r1 is deployed, and its first tick has read the files that were there."""
     here = site(desk, folder)
     here.write(
         "landing/students/1.json",
@@ -224,5 +223,4 @@ def school(desk: Desk, folder: Path) -> Site:
         "student_id,class,grade,at\n1,logic,90,\n2,logic,80,2026-01-01T00:00:00Z\n",
     )
     here.freeze("r1", school=SCHOOL)
-    here("upgrade", "head")
-    return here
+    return here, here("upgrade", "head", "--json").json["tick"]
