@@ -11,6 +11,7 @@ from sqlmig.execution.engine import Mark
 from sqlmig.spark.connect import is_remote, release
 from sqlmig.spark.failures import told
 from sqlmig.spark.session import new_session
+from sqlmig.warehouse import DeltaWarehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,6 +92,20 @@ def once(session: SparkSession, application: str, version: int = 0) -> SparkSess
     session.conf.set(TXN_APP, application)
     session.conf.set(TXN_VERSION, str(version))
     return session
+
+
+@contextmanager
+def once_only(warehouse: DeltaWarehouse, path: str, application: str) -> Iterator[None]:
+    """Take a write for done that fails because another one of the same name came first.
+
+    The client of a Connect server may be killed, and the server goes on writing for it: then its
+    commit and that of the process that does the step again run into each other, and one is refused.
+    """
+    try:
+        yield
+    except Exception:
+        if warehouse.last_transaction(path, application) is None:
+            raise
 
 
 def transaction_name(mark: Mark) -> str:

@@ -18,7 +18,7 @@ from sqlmig.spark.failures import describe, told
 from sqlmig.spark.names import delta_name
 from sqlmig.spark.relations import register
 from sqlmig.spark.rewriting import rewritten, with_defaults
-from sqlmig.spark.sessions import Sessions, once, transaction_name
+from sqlmig.spark.sessions import Sessions, once, once_only, transaction_name
 from sqlmig.spark.upsert import ORDER, filled, stored, write_rows
 from sqlmig.warehouse import DeltaWarehouse
 
@@ -70,13 +70,14 @@ def execute(
     if statement.kind == "INSERT":
         rows = _rows(session, statement, table)
         try:
-            write_rows(rows, table, path, mark.to_json(), (application, 0))
+            with once_only(warehouse, path, application):
+                write_rows(rows, table, path, mark.to_json(), (application, 0))
         except Exception as error:
             raise _insert_error(error, session, statement, table) from error
     else:
         _check_keys(statement, table)
         once(session, application)
-        with told(f"`{table.name}`"):
+        with told(f"`{table.name}`"), once_only(warehouse, path, application):
             session.sql(rewritten(statement, table, delta_name(path))).collect()
     return table.name, warehouse.written(state.folder, by=mark, after=before)
 

@@ -10,7 +10,7 @@ from sqlmig.program.model import Program, View
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import delta_name
 from sqlmig.spark.relations import register, run_query
-from sqlmig.spark.sessions import Sessions, transaction_name
+from sqlmig.spark.sessions import Sessions, once_only, transaction_name
 from sqlmig.warehouse import DeltaWarehouse
 
 RETENTION = {
@@ -67,5 +67,6 @@ def materialize(
         }
         for name, value in options.items():
             writer = writer.option(name, value)
-        writer.save(path)
+        with once_only(warehouse, path, transaction_name(mark)):
+            writer.save(path)
     return warehouse.written(folder, by=mark)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.desk import Desk
-from tests.cluster.servers import ROOT, SMALL, Server, Standalone, connect_server
+from tests.cluster.servers import ROOT, SHORT_LIVED, SMALL, Server, Standalone, connect_server
 from tests.cluster.servers import standalone as started_standalone
 
 
@@ -88,6 +88,7 @@ ON_LOOPBACK = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.executor.cores": "1",
+    "spark.executor.extraJavaOptions": SHORT_LIVED,
     "spark.executor.memory": "512m",
 }
 """Half of each worker, so that two applications have room beside each other."""

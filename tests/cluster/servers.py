@@ -115,7 +115,10 @@ def connect_server(
         words += ["--conf", f"{name}={value}"]
     log = folder / "connect.log"
     address = f"sc://127.0.0.1:{port}"
-    environment = {"PYSPARK_PYTHON": str(python)}
+    # Whatever is installed beside it, the server's Python has no sqlmig.
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sitecustomize.py").write_text("import sys\nsys.modules['sqlmig'] = None\n")
+    environment = {"PYSPARK_PYTHON": str(python), "PYTHONPATH": str(folder)}
     with _running("spark-submit", words, log, address, port, environment) as server:
         yield server
 
