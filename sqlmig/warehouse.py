@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -255,16 +256,17 @@ class DeltaWarehouse:
         """
         path = self.table_path(folder)
         table = self._need(path)
-        rows, size = _volume(table)
         count = None
-        if by is not None:
-            count = sum(
-                c.rows
-                for c in _commits(table)
-                if c.version > after
-                and c.mark is not None
-                and (c.mark.run, c.mark.step) == (by.run, by.step)
-            )
+        with self._reading(path):
+            rows, size = _volume(table)
+            if by is not None:
+                count = sum(
+                    c.rows
+                    for c in _commits(table)
+                    if c.version > after
+                    and c.mark is not None
+                    and (c.mark.run, c.mark.step) == (by.run, by.step)
+                )
         return Written(int(table.version()), rows, size, count)
 
     def describe(self, folder: str) -> StoredTable:
@@ -296,13 +298,16 @@ class DeltaWarehouse:
     def last_transaction(self, path: str, application: str) -> int | None:
         """The last version that a writer of Delta transactions committed at `path`, if any."""
         table = self._open(path)
-        return None if table is None else table.transaction_version(application)
+        with self._reading(path):
+            return None if table is None else table.transaction_version(application)
 
     def commits(self, path: str) -> Iterator[Commit]:
         """The commits of the Delta table at `path`, newest first; none where there is no table."""
         table = self._open(path)
         if table is not None:
-            yield from _commits(table)
+            with self._reading(path):
+                found = _commits(table)
+            yield from found
 
     def _has_not_moved(self, path: str, version: int) -> bool:
         """Whether a table is certainly still at `version`, without reading its log.
@@ -329,8 +334,9 @@ class DeltaWarehouse:
         version = int(table.version())
         if version == state.version and state.rows is not None:
             return Observed(version, state.rows, state.bytes, state.fingerprint, state.inputs)
-        rows, size = _volume(table)
-        newest = next(_commits(table, limit=1), None)
+        with self._reading(path):
+            rows, size = _volume(table)
+            newest = next(iter(_commits(table, limit=1)), None)
         mark = newest.mark if newest else None
         return Observed(
             version,
@@ -339,6 +345,19 @@ class DeltaWarehouse:
             mark.fingerprint if mark else None,
             mark.inputs if mark else None,
         )
+
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[None]:
+        """Tell an error of the store in one line, without secrets."""
+        from deltalake.exceptions import DeltaError
+
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            raise EngineError(
+                f"the Delta table at {path} can't be read: {first_line(error, self._secrets)}",
+                hint=_DAMAGED_HINT,
+            ) from cause(error, self._secrets)
 
     def _need(self, path: str) -> DeltaTable:
         table = self._open(path)
@@ -369,17 +388,18 @@ class DeltaWarehouse:
             ) from cause(error, self._secrets)
 
 
-def _commits(table: DeltaTable, limit: int | None = None) -> Iterator[Commit]:
-    for entry in table.history(limit):
-        text = entry.get("userMetadata")
-        yield Commit(
+def _commits(table: DeltaTable, limit: int | None = None) -> list[Commit]:
+    return [
+        Commit(
             version=int(entry["version"]),
             operation=str(entry.get("operation", "")),
             parameters=entry.get("operationParameters") or {},
             metrics=entry.get("operationMetrics") or {},
-            mark=Mark.from_json(text),
-            note=_note(text),
+            mark=Mark.from_json(entry.get("userMetadata")),
+            note=_note(entry.get("userMetadata")),
         )
+        for entry in table.history(limit)
+    ]
 
 
 def _note(text: str | None) -> Mapping[str, Any]:

@@ -55,9 +55,13 @@ def connect(remote: str, conf: Mapping[str, str], secrets: Sequence[str] = ()) -
     try:
         session = _create(remote, settings)
         _ = session.conf.get("spark.sql.session.timeZone")
-    except ImportError as error:
+    except (ImportError, SystemExit) as error:
+        # from `python -c` pyspark ends the process, with exit code 0, when packages are missing
+        missing = "pandas, pyarrow or grpcio"
+        if isinstance(error, ImportError):
+            missing = first_line(error)
         raise EngineError(
-            f"Spark Connect needs more than is installed: {first_line(error)}",
+            f"Spark Connect needs more than is installed: {missing}",
             hint="pip install 'sqlmig[connect]' into an environment without pyspark",
         ) from error
     except Exception as error:
