@@ -7,6 +7,7 @@ and classes of this package are sent whole, not by name.
 from __future__ import annotations
 
 import atexit
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 _opened: WeakKeyDictionary[SparkSession, tuple[str, Mapping[str, str]]] = WeakKeyDictionary()
 """Session -> where its server is, and the settings that it was given."""
 
+_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)
 _PLAIN = frozenset({"use_ssl", "user_id", "user_agent", "session_id", "grpc_max_message_size"})
 
-_RETRIES = 8
+_RETRIES = 7
 _FIRST_WAIT = 100
 _LONGEST_WAIT = 8_000
-"""Milliseconds. With eight tries about half a minute; pyspark's own policy waits ten minutes."""
+"""Milliseconds. With seven tries about half a minute; pyspark's own policy waits ten minutes."""
 
 
 def is_remote(session: SparkSession) -> bool:
@@ -55,18 +57,19 @@ def connect(remote: str, conf: Mapping[str, str], secrets: Sequence[str] = ()) -
     try:
         session = _create(remote, settings)
         _ = session.conf.get("spark.sql.session.timeZone")
-    except (ImportError, SystemExit) as error:
-        # from `python -c` pyspark ends the process, with exit code 0, when packages are missing
-        missing = "pandas, pyarrow or grpcio"
-        if isinstance(error, ImportError):
-            missing = first_line(error)
+    except ImportError as error:
         raise EngineError(
-            f"Spark Connect needs more than is installed: {missing}",
+            f"Spark Connect needs more than is installed: {first_line(error)}",
             hint="pip install 'sqlmig[connect]' into an environment without pyspark",
+        ) from error
+    except SystemExit as error:
+        raise EngineError(
+            "pyspark takes `python -c` for a test of its own, and does not connect",
+            hint="put the code into a file",
         ) from error
     except Exception as error:
         raise EngineError(
-            f"no Spark answers at {redact(where, hidden)}: {redact(first_line(error), hidden)}",
+            f"no Spark answers at {redact(where, hidden)}: {redact(_reason(error), hidden)}",
             hint="check the target's `spark: remote:` in sqlmig.yml, and that the server runs",
         ) from cause(error, hidden)
     for name, value in settings.items():
@@ -109,6 +112,7 @@ def release_all() -> None:
 def _create(remote: str, settings: Mapping[str, str]) -> SparkSession:
     # pandas comes with the client, and nothing here uses it
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)  # an error follows
     from pyspark.cloudpickle import register_pickle_by_value
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -124,9 +128,18 @@ def _create(remote: str, settings: Mapping[str, str]) -> SparkSession:
             )
         ]
     )
+    # pyspark keeps every client until the process ends, and has each ask the server once more then;
+    # we have many, and release them ourselves
+    atexit.unregister(getattr(session.client, "_on_exit", release_all))
     register_pickle_by_value(sqlmig)  # type: ignore[no-untyped-call]
     _opened[session] = remote, settings
     return session
+
+
+def _reason(error: Exception) -> str:
+    """What a failed call says: the `details` of gRPC's error where it is one."""
+    details = _DETAILS.search(str(error))
+    return details[1] if details else first_line(error)
 
 
 def _parameters(remote: str) -> list[str]:

@@ -69,6 +69,22 @@ class Desk:
         assert "Traceback" not in said.err
         return said
 
+    def start(self, folder: Path, *words: str) -> subprocess.Popen[str]:
+        """Start `python -m WORDS` beside the desk, with a Spark of its own: a deployer, a runner.
+
+        Args:
+            words: `sqlmig run`, or a module of the tests and its arguments.
+        """
+        return subprocess.Popen(
+            [self.python, "-m", *words],
+            cwd=folder,
+            env={**self.environment, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
     def close(self) -> None:
         """End the process, and its Spark with it."""
         assert self._process.stdin is not None

@@ -130,7 +130,7 @@ def test_a_client_says_what_is_wrong_with_its_target(
 
     # then
     assert "error: this target starts Spark, and only Spark's client is installed" in starts
-    assert f"error: no Spark answers at {nobody}: " in silent
+    assert f"error: no Spark answers at {nobody}: failed to connect" in silent
     assert "Traceback" in silent, "asked for with --debug"
     assert "t0p-s3cret" not in silent
     assert waited < 90, "seconds"

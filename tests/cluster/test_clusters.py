@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.desk import ROOT, Desk
+from tests.cluster.desk import Desk
 from tests.cluster.projects import Site, site
 from tests.cluster.servers import Standalone
 from tests.stories.school import FIRST, GRADES, SECOND, STUDENTS, TABLES
@@ -147,16 +146,9 @@ def test_the_next_upgrade_finishes_what_a_killed_one_began(
     step = next(s["number"] for s in plan["steps"] if s["action"] == "Bootstrap")
 
     # when
-    died = subprocess.run(
-        [desk.python, "-m", "tests.stories.killed", tmp_path, str(step), phase],
-        cwd=ROOT,
-        env={**desk.environment, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert died.returncode == -signal.SIGKILL, died.stderr
+    deployer = desk.start(tmp_path, "tests.stories.killed", str(tmp_path), str(step), phase)
+    said, _ = deployer.communicate(timeout=600)
+    assert deployer.returncode == -signal.SIGKILL, said
     refused = here("exec", "INSERT INTO students VALUES (9, 'no')", code=1)
     done = here("upgrade", "head", "--json").json
 

@@ -42,19 +42,14 @@ def here(client: Path, without_java: Mapping[str, str], connect: Server, tmp_pat
 
 def test_a_step_that_a_dead_client_left_running_is_done_once(here: Site) -> None:
     # given: a client dies while the server computes for it
-    deployer = subprocess.Popen(
-        [here.desk.python, "-m", "sqlmig", "upgrade", "head"],
-        cwd=here.folder,
-        env={**here.desk.environment, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    deployer = here.desk.start(here.folder, "sqlmig", "upgrade", "head")
     project = commands.open_project(here.folder)
     until = time.monotonic() + 120
     while not _is_computing(project) and time.monotonic() < until:
         time.sleep(0.05)
     deployer.send_signal(signal.SIGKILL)
-    assert deployer.wait() == -signal.SIGKILL, "it was still at work"
+    said, _ = deployer.communicate()
+    assert deployer.returncode == -signal.SIGKILL, said
     assert _is_computing(project), "and had not finished"
 
     # when: another client goes on at once
@@ -79,10 +74,10 @@ def test_a_server_that_was_started_anew_is_connected_to_again(here: Site) -> Non
         "release(first)\n"
         "second = open_session({'remote': sys.argv[1]})\n"
         "assert second is not first and not is_alive(first) and is_alive(second)\n"
-        "print(second.sql('SELECT 7 AS n').collect()[0].n)"
+        "print(second.sql('SELECT 7 AS n').collect()[0].n)\n"
     )
     done = subprocess.run(
-        [here.desk.python, "-c", code, here.desk.spark["remote"]],
+        [here.desk.python, here.write("script.py", code), here.desk.spark["remote"]],
         env={**here.desk.environment, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

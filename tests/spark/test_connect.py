@@ -55,7 +55,7 @@ def test_what_a_stream_does_is_whole_where_sqlmig_is_not_installed(tmp_path: Pat
     assert done.stdout.strip() == "BatchWriter ('id',) 'x'", done.stderr
 
 
-def test_a_client_that_is_not_whole_says_what_to_install() -> None:
+def test_a_client_that_is_not_whole_says_what_to_install(tmp_path: Path) -> None:
     # in a process of its own: pyspark remembers that Spark Connect was asked for
     code = (
         "import sys; sys.modules['grpc'] = None\n"
@@ -67,8 +67,15 @@ def test_a_client_that_is_not_whole_says_what_to_install() -> None:
         "    print(error.render())"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    (tmp_path / "script.py").write_text(code, encoding="utf-8")
+
+    done, short = (
+        subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
+        for words in ([str(tmp_path / "script.py")], ["-c", code])
+    )
 
     assert done.stdout.startswith("error: Spark Connect needs more than is installed: ")
     assert "hint: pip install 'sqlmig[connect]'" in done.stdout
     assert "t0p-s3cret" not in done.stdout
+    assert short.stdout.startswith("error: pyspark takes `python -c` for a test of its own")
+    assert "hint: put the code into a file" in short.stdout
