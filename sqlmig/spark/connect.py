@@ -130,7 +130,7 @@ def _create(remote: str, settings: Mapping[str, str]) -> SparkSession:
     )
     # pyspark keeps every client until the process ends, and has each ask the server once more then;
     # we have many, and release them ourselves
-    atexit.unregister(getattr(session.client, "_on_exit", release_all))
+    atexit.unregister(getattr(session.client, "_on_exit", release))
     register_pickle_by_value(sqlmig)  # type: ignore[no-untyped-call]
     _opened[session] = remote, settings
     return session
