@@ -18,6 +18,7 @@ from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Mark, Written
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.request import Observed
+from sqlmig.stored import StoredColumn, StoredTable, spark_type
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -33,32 +34,6 @@ _DAMAGED_HINT = (
     "a file of its `_delta_log` is missing or damaged; restore the folder from a backup, "
     "or remove it and run the command again"
 )
-
-
-@dataclass(frozen=True)
-class StoredColumn:
-    """A column as a Delta table has it; `type` is Spark's, canonical."""
-
-    name: str
-    type: str
-    nullable: bool
-    comment: str | None = None
-
-
-@dataclass(frozen=True)
-class StoredTable:
-    """What a Delta table's metadata says.
-
-    Args:
-        properties: its table properties, without defaults.
-        features: the writer features that its protocol names.
-    """
-
-    version: int
-    columns: tuple[StoredColumn, ...]
-    comment: str | None
-    properties: Mapping[str, str]
-    features: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -284,7 +259,7 @@ class DeltaWarehouse:
             columns=tuple(
                 StoredColumn(
                     field["name"],
-                    _spark_type(field["type"], field.get("metadata", {})),
+                    spark_type(field["type"], field.get("metadata", {})),
                     field["nullable"],
                     field.get("metadata", {}).get("comment"),
                 )
@@ -424,27 +399,3 @@ def _volume(table: DeltaTable) -> tuple[int | None, int]:
             for vector in batch.column("selection_vector").to_pylist():
                 rows -= sum(1 for is_kept in vector if not is_kept)
     return rows, size
-
-
-_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-
-
-def _spark_type(kind: Any, metadata: Mapping[str, Any]) -> str:
-    """The canonical Spark name of a type in Delta's JSON."""
-    if isinstance(kind, str):
-        return str(metadata.get("__CHAR_VARCHAR_TYPE_STRING") or _NAMES.get(kind, kind))
-    match kind["type"]:
-        case "array":
-            return f"array<{_spark_type(kind['elementType'], {})}>"
-        case "map":
-            return f"map<{_spark_type(kind['keyType'], {})},{_spark_type(kind['valueType'], {})}>"
-        case _:
-            fields = ",".join(_spark_field(field) for field in kind["fields"])
-            return f"struct<{fields}>"
-
-
-def _spark_field(field: Mapping[str, Any]) -> str:
-    name = field["name"]
-    plain = name.isidentifier() and name.isascii()
-    quoted = name if plain else "`" + name.replace("`", "``") + "`"
-    return f"{quoted}:{_spark_type(field['type'], field.get('metadata', {}))}"

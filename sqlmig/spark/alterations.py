@@ -14,7 +14,7 @@ from sqlmig.errors import EngineError
 from sqlmig.planning.table_change import widens
 from sqlmig.program.model import Column, Table
 from sqlmig.spark.names import literal, quoted
-from sqlmig.warehouse import StoredColumn, StoredTable
+from sqlmig.stored import StoredColumn, StoredTable
 
 _CONSTRAINT = "sqlmig_not_null_"
 _RENAMED = "__sqlmig_renamed_"

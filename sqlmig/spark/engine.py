@@ -147,7 +147,6 @@ class SparkEngine:
         ingested = self._sources.ingest(self.sessions, ingestion)
         self._arrivals.remember(connector, seen)
         return ingested
-        return self._sources.ingest(self.sessions, ingestion)
 
     @_operation
     def query(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlmig.errors import EngineError
 from sqlmig.program.model import Column, Table
 from sqlmig.spark.alterations import begun_renames, next_alteration, next_constraint
-from sqlmig.warehouse import StoredColumn, StoredTable
+from sqlmig.stored import StoredColumn, StoredTable
 
 
 def stored(*columns: str, **properties: str) -> StoredTable:
