@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlmig.errors import (
@@ -17,12 +16,13 @@ from sqlmig.errors import (
 )
 from sqlmig.execution import events
 from sqlmig.execution.effects import Effects, HookLoader
-from sqlmig.execution.engine import Engine, Mark, Warehouse
+from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.lease import Lease
 from sqlmig.execution.process import at_work, describe_owner, is_alive, with_token
+from sqlmig.execution.rollback import fence_touched, restore_cut
 from sqlmig.ledger.deployment import Deployment, PlanInProgress
-from sqlmig.ledger.records import Cut, Kind, RelationState, Status
+from sqlmig.ledger.records import Kind, Status
 from sqlmig.planning.steps import Checkpoint, Plan, Step
 from sqlmig.program.model import Program
 
@@ -121,7 +121,7 @@ class Executor:
         with self._lease():
             unfinished = self._unfinished()
             if unfinished.is_rolling_back:
-                return self._roll_back(plan, unfinished.error)
+                return self._roll_back(plan, unfinished.error, is_orphan=True)
             return self._go_on(plan, self._stages(plan), is_resumed=True)
 
     def roll_back(self, *, gone: int | None = None) -> Deployment:
@@ -132,7 +132,7 @@ class Executor:
         """
         plan = self._take_over(Status.ROLLING_BACK, gone)
         with self._lease():
-            return self._roll_back(plan, self._unfinished().error)
+            return self._roll_back(plan, self._unfinished().error, is_orphan=True)
 
     def _lease(self) -> Lease:
         journal = self._journal
@@ -306,13 +306,15 @@ class Executor:
             hint=hint or "mend the cause and run the command again; nothing has to be undone",
         ) from error
 
-    def _roll_back(self, plan: Plan, error: str | None) -> Deployment:
+    def _roll_back(self, plan: Plan, error: str | None, *, is_orphan: bool = False) -> Deployment:
         journal = self._journal
         unfinished = self._unfinished()
         cut = unfinished.checkpoint
         if cut is not None:
             try:
-                cut = self._restore_cut(plan, cut, unfinished.run)
+                if is_orphan:
+                    fence_touched(self._warehouse, journal, plan, cut, unfinished.run)
+                cut = restore_cut(self._engine, self._warehouse, journal, plan, cut, unfinished.run)
             except (LedgerError, UnfinishedPlanError):
                 raise
             except Exception as second:
@@ -338,32 +340,6 @@ class Executor:
         )
         self._observer(events.PlanRolledBack(plan))
         return journal.deployment
-
-    def _restore_cut(self, plan: Plan, cut: Cut, run: str) -> Cut:
-        observed = self._warehouse.observe(
-            {**cut.relations, **{f"detached {f}": s for f, s in cut.detached.items()}}
-        )
-
-        def back(state: RelationState) -> RelationState:
-            now = observed.get(state.folder)
-            if now is None or now.version == state.version:
-                return state
-            self._journal.still_owner()
-            mark = Mark(plan.pipeline, run, -1, plan.deployed, state.fingerprint, state.inputs)
-            written = self._warehouse.restore(state.folder, state.version, mark)
-            if written is None:
-                written = self._engine.restore(state.folder, state.version, mark)
-            return replace(state, version=written.version)
-
-        touched = {getattr(step.action, "folder", None) for step in plan.steps}
-        return replace(
-            cut,
-            relations={name: back(state) for name, state in cut.relations.items()},
-            detached={
-                folder: back(state) if folder in touched else state
-                for folder, state in cut.detached.items()
-            },
-        )
 
 
 def check_idle(deployment: Deployment) -> None:
