@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from sqlmig.errors import EngineError
+from sqlmig.spark.fetching import fetch
 from sqlmig.spark.jars import DELTA, JarCache, cache_folder
 from sqlmig.spark.java import check_java
 from sqlmig.spark.log import first_line, output_into, prepare_log, start_error
+from sqlmig.spark.packages import Package, missing_packages
 from sqlmig.spark.settings import DELTA_EXTENSION, JOINED, SESSION_SETTINGS, settings_for
 
 if TYPE_CHECKING:
@@ -22,7 +24,11 @@ _sessions: dict[tuple[tuple[str, str], ...], SparkSession] = {}
 
 
 def open_session(
-    target_spark: Mapping[str, Any], *, app_name: str = "sqlmig", log_path: Path | None = None
+    target_spark: Mapping[str, Any],
+    *,
+    app_name: str = "sqlmig",
+    log_path: Path | None = None,
+    packages: Sequence[Package] = (),
 ) -> SparkSession:
     """The process's session for these settings; starts Spark, or connects, at the first call.
 
@@ -33,6 +39,8 @@ def open_session(
         target_spark: a target's `spark`: `master` (default `local[*]`) or `remote`, and `conf`.
         app_name: shown by the cluster; counts at the first call only.
         log_path: where the JVM writes; default `spark.log` in the cache folder.
+        packages: what connectors need, unless `spark.jars.packages` names another version of it, or
+            is empty, which says that the cluster has all.
 
     Raises:
         EngineError: Spark or Java is missing, or Spark doesn't start; the hint has the last lines
@@ -49,9 +57,8 @@ def open_session(
             if remote:
                 session = _connect(str(remote), conf)
             else:
-                session = _reuse(conf) or _start(
-                    str(master), conf, app_name, log_path or cache_folder() / "spark.log"
-                )
+                log_path = log_path or cache_folder() / "spark.log"
+                session = _reuse(conf) or _start(str(master), conf, app_name, log_path, packages)
             _silence_query_loggers()
             _sessions[key] = session
         return session
@@ -84,13 +91,23 @@ def _is_remote(session: SparkSession) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
-def _start(master: str, conf: dict[str, str], app_name: str, log_path: Path) -> SparkSession:
+def _start(
+    master: str, conf: dict[str, str], app_name: str, log_path: Path, packages: Sequence[Package]
+) -> SparkSession:
     check_java()
     settings = settings_for(master, conf)
-    packages = settings.pop("spark.jars.packages", None)
-    if packages == "":  # the cluster brings Delta's jars itself
+    wanted = settings.pop("spark.jars.packages", None)
+    if wanted == "":  # the cluster brings Delta's jars itself
         return _launch(master, settings, app_name, log_path)
-    coordinates = tuple(dict.fromkeys([DELTA, *_split(packages)]))
+    given = _split(wanted)
+    added = [
+        str(jar)
+        for package in missing_packages(packages, given)
+        for jar in fetch(package, settings)
+    ]
+    if added:
+        settings["spark.jars"] = ",".join([*_split(settings.get("spark.jars")), *added])
+    coordinates = tuple(dict.fromkeys([DELTA, *given]))
     cache = JarCache(cache_folder() / "jars", coordinates)
     jars = cache.find()
     if jars is None:
