@@ -283,11 +283,16 @@ class DeltaWarehouse:
         table = self._open(path)
         return None if table is None else table.transaction_version(application)
 
-    def commits(self, path: str) -> Iterator[Commit]:
-        """The commits of the Delta table at `path`, newest first; none where there is no table."""
+    def commits(self, path: str, *, after: int = -1) -> Iterator[Commit]:
+        """The commits of the Delta table at `path`, newest first; none where there is no table.
+
+        Args:
+            after: only those of later versions.
+        """
         table = self._open(path)
         if table is not None:
-            yield from _commits(table)
+            limit = max(0, int(table.version()) - after) if after >= 0 else None
+            yield from _commits(table, limit)
 
     def _has_not_moved(self, path: str, version: int) -> bool:
         """Whether a table is certainly still at `version`, without reading its log.
