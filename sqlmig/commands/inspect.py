@@ -100,8 +100,7 @@ class Status:
         runner: the process that ticks the pipeline: who, since when, how often; None for none.
         stop_at: from when on nothing ticks, if somebody asked for that.
         failures: relation or connector -> what went wrong when it was last tried.
-        relations: relation -> its state as JSON. connectors: the same for sources.
-        sinks: the same for sinks.
+        relations: relation -> its state as JSON. connectors, sinks: the same for these.
     """
 
     pipeline: str
