@@ -1,9 +1,10 @@
-"""What a Delta table's metadata says, in Spark's words. Pure: it reads no table."""
+"""What a Delta table's metadata says, in Spark's words, and whether it moved. It reads no log."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -55,3 +56,19 @@ def _spark_field(field: Mapping[str, Any]) -> str:
     plain = name.isidentifier() and name.isascii()
     quoted = name if plain else "`" + name.replace("`", "``") + "`"
     return f"{quoted}:{spark_type(field['type'], field.get('metadata', {}))}"
+
+
+def has_not_moved(path: str, version: int) -> bool:
+    """Whether the table in a local folder is certainly still at `version`; reads no log.
+
+    Rule `next-commit-absent`. Delta numbers commits without gaps, and a commit is there when its
+    file is: who finds `version`'s file and not the next one's knows that `version` is the newest.
+    That the former is there matters: log files are removed from the oldest on, so a table of
+    which it is gone may have moved on for long. It holds where a file that is there is seen: on a
+    local file system.
+    """
+    if version < 0:
+        return False
+    log = Path(path) / "_delta_log"
+    now, after = (log / f"{number:020d}.json" for number in (version, version + 1))
+    return now.exists() and not after.exists()

@@ -18,7 +18,7 @@ from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Mark, Written
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.request import Observed
-from sqlmig.stored import StoredColumn, StoredTable, spark_type
+from sqlmig.stored import StoredColumn, StoredTable, has_not_moved, spark_type
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -276,32 +276,22 @@ class DeltaWarehouse:
         with self._reading(path):
             return None if table is None else table.transaction_version(application)
 
-    def commits(self, path: str) -> Iterator[Commit]:
-        """The commits of the Delta table at `path`, newest first; none where there is no table."""
+    def commits(self, path: str, *, after: int = -1) -> Iterator[Commit]:
+        """The commits of the Delta table at `path`, newest first; none where there is no table.
+
+        Args:
+            after: only those of later versions.
+        """
         table = self._open(path)
         if table is not None:
+            limit = max(0, int(table.version()) - after) if after >= 0 else None
             with self._reading(path):
-                found = _commits(table)
+                found = _commits(table, limit)
             yield from found
-
-    def _has_not_moved(self, path: str, version: int) -> bool:
-        """Whether a table is certainly still at `version`, without reading its log.
-
-        Rule `next-commit-absent`. Delta numbers commits without gaps, and a commit is there when
-        its file is: who finds `version`'s file and not the next one's knows that `version` is the
-        newest. That the former is there matters: log files are removed from the oldest on, so a
-        table of which it is gone may have moved on for long. Only on a local file system, where a
-        file that is there is seen.
-        """
-        if not self.is_local or version < 0:
-            return False
-        log = f"{path}/_delta_log"
-        now, after = (Path(f"{log}/{number:020d}.json") for number in (version, version + 1))
-        return now.exists() and not after.exists()
 
     def _observe(self, state: RelationState) -> Observed | None:
         path = self.table_path(state.folder)
-        if state.rows is not None and self._has_not_moved(path, state.version):
+        if state.rows is not None and self.is_local and has_not_moved(path, state.version):
             return Observed(state.version, state.rows, state.bytes, state.fingerprint, state.inputs)
         table = self._open(path)
         if table is None:

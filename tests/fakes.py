@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
@@ -31,12 +32,13 @@ from sqlmig.ledger.records import (
     RelationState,
     Status,
 )
+from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from sqlmig.planning.directives import Directive, Run
 from sqlmig.planning.planner import make_plan
 from sqlmig.planning.request import Observed, Request
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import Blocker, Plan, RunFunction
-from sqlmig.program.model import EMPTY_PROGRAM, Program, Source, Table, View
+from sqlmig.program.model import EMPTY_PROGRAM, Program, Sink, Source, Table, View
 from sqlmig.program.parse import parse_program
 
 FILE = "pipeline/p.sql"
@@ -57,6 +59,15 @@ class Version:
     mark: Mark | None = None
 
 
+@dataclass(frozen=True)
+class Sent:
+    """A batch as it lies at a sink's place: whose it is, how often each row came or went."""
+
+    id: str
+    is_snapshot: bool
+    rows: tuple[tuple[str, int], ...]
+
+
 @dataclass
 class World:
     """What outlives a process.
@@ -68,6 +79,7 @@ class World:
         batches: batches that a table has taken in, by (folder, connector folder, generation, end).
         broken: relations, connectors or statements whose effect fails, and how often it still does.
         computed: the views computed so far, in order.
+        sent: path of a sink -> number of a batch -> the batch.
         dies_at: the beat at which the process dies; None for never.
     """
 
@@ -78,6 +90,7 @@ class World:
     batches: set[tuple[str, str, int, int]] = field(default_factory=set)
     broken: dict[str, int] = field(default_factory=dict)
     computed: list[str] = field(default_factory=list)
+    sent: dict[str, dict[int, Sent]] = field(default_factory=dict)
     restores_with_spark: bool = False
     beats: int = 0
     dies_at: int | None = None
@@ -94,6 +107,7 @@ class World:
             batches=set(self.batches),
             broken=dict(self.broken),
             computed=list(self.computed),
+            sent={path: dict(batches) for path, batches in self.sent.items()},
         )
 
     def beat(self) -> None:
@@ -346,6 +360,40 @@ class FakeEngine(FakeWarehouse):
         self._world.beat()
         return Ingested(end - begin, 0, self._world.written(table.folder))
 
+    def send(
+        self,
+        program: Program,
+        sink: Sink,
+        state: SinkState,
+        batch: Batch,
+        mark: Mark,
+        begin: Callable[[], None],
+    ) -> int:
+        """Put a batch at the sink's place; a batch that is there must be the same."""
+        self._world.fail_if_broken(f"rows of {sink.connector}")
+        changed = Counter(self._at(batch.after))
+        if batch.before is not None:
+            changed.subtract(self._at(batch.before))
+        rows = tuple(sorted((row, count) for row, count in changed.items() if count))
+        place = self._world.sent.setdefault(dict(sink.options)["path"], {})
+        sent = Sent(state.id, batch.before is None, rows)
+        if not rows:
+            return 0
+        begin()
+        self._world.fail_if_broken(sink.connector)
+        self._world.beat()
+        assert place.get(batch.number, sent) == sent, f"batch {batch.number} changed"
+        place[batch.number] = sent
+        self._world.beat()
+        return sum(abs(count) for _, count in rows)
+
+    def last_batch(self, program: Program, sink: Sink) -> int:
+        """The greatest number at the sink's place."""
+        return max(self._world.sent.get(dict(sink.options)["path"], {0: None}))
+
+    def _at(self, contents: PinnedContents) -> tuple[str, ...]:
+        return self._world.tables[contents.folder][contents.version].contents
+
     def query(
         self, program: Program, sql: str, states: Mapping[str, RelationState]
     ) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:
@@ -540,6 +588,25 @@ class Pipeline:
             if view.is_stored:
                 assert contents[name][1] == (evaluate(program, name, stored),), name
 
+    def received(self, connector: str) -> list[str]:
+        """What a reader of a sink has that applied its batches in the order of their numbers."""
+        state = self.deployment.cut.sinks[connector]
+        path = dict(parse(self.deployment.program).sinks[connector].options)["path"]
+        has: Counter[str] = Counter()
+        for _, batch in sorted(self.world.sent.get(path, {}).items()):
+            if batch.id == state.id:
+                has = has if not batch.is_snapshot else Counter()
+                has.update(dict(batch.rows))
+        assert all(count >= 0 for count in has.values()), has
+        return sorted(has.elements())
+
+    def check_sinks(self) -> None:
+        """The readers of every sink have just what its relation has."""
+        cut = self.deployment.cut
+        for name, sink in parse(self.deployment.program).sinks.items():
+            relation = cut.relations[sink.relation]
+            assert self.received(name) == sorted(self.world.newest(relation.folder).contents), name
+
     def summary(self) -> dict[str, Any]:
         """All that has to be equal after two ways to the same end; no versions, times or ids."""
         now = fold(self.world.records)
@@ -562,6 +629,8 @@ class Pipeline:
                 if folder in self.world.tables
             },
             "detached connectors": sorted(now.cut.detached_connectors),
+            "sinks": {n: (s.offsets, s.batch, s.sent) for n, s in now.cut.sinks.items()},
+            "detached sinks": sorted(now.cut.detached_sinks),
             "is unfinished": now.unfinished is not None,
         }
 

@@ -297,6 +297,7 @@ def tick_json(tick: Any) -> dict[str, Any]:
             for name, (rows, rejected) in sorted(tick.ingested.items())
         },
         "refreshed": dict(sorted(tick.refreshed.items())),
+        "sent": dict(sorted(tick.sent.items())),
         "failures": dict(sorted(tick.failures.items())),
     }
 

@@ -48,7 +48,7 @@ def _plain(event: events.Event) -> None:
             pass
         case events.PlanRolledBack(plan):
             say(f"taken back to {plan.deployed or 'base'}")
-        case events.Ingestion() | events.Refresh() | events.TickFailure():
+        case events.Ingestion() | events.Refresh() | events.Sending() | events.TickFailure():
             say(tick_line(event))
         case events.LeaseWatched(process, seconds):
             say(f"No sign of {process}: it is replaced if it gives none for {seconds:g} s.")
@@ -58,7 +58,9 @@ def _plain(event: events.Event) -> None:
             say(f"  paused  for plan {plan}" if plan else "  paused  until `sqlmig resume`")
 
 
-def tick_line(event: events.Ingestion | events.Refresh | events.TickFailure) -> str:
+def tick_line(
+    event: events.Ingestion | events.Refresh | events.Sending | events.TickFailure,
+) -> str:
     """A line about a tick."""
     match event:
         case events.Ingestion(connector, rows, rejected, seconds):
@@ -67,6 +69,8 @@ def tick_line(event: events.Ingestion | events.Refresh | events.TickFailure) -> 
         case events.Refresh(relation, rows, seconds):
             count = "" if rows is None else f"  {_rows(rows) or '0 rows'}"
             return f"  tick    refresh `{relation}`{count}  {seconds:.1f} s"
+        case events.Sending(connector, rows, seconds):
+            return f"  tick    send {connector}  {_rows(rows)}  {seconds:.1f} s"
         case events.TickFailure(name, message):
             return f"  tick    FAILED {name}: {message}"
 

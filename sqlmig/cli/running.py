@@ -29,7 +29,7 @@ from sqlmig.cli.output import print_json, say
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @global_options
 def run_command(once: bool, interval: float | None, until: datetime | None, as_json: bool) -> None:
-    """Tick the pipeline: sources in, stale views computed again, the cut recorded.
+    """Tick the pipeline: sources in, stale views computed again, sinks out, the cut recorded.
 
     Without --once it goes on until it is interrupted (Ctrl-C, SIGTERM), and ends the tick under
     way before it ends itself. An upgrade by another process makes it pause, and it goes on with the
@@ -51,7 +51,7 @@ def _run_once(as_json: bool) -> None:
         tick = commands.run(opened(), observer=observer)
     if as_json:
         print_json(tick_json(tick))
-    if not tick.ingested and not tick.refreshed and not tick.failures:
+    if not tick.ingested and not tick.refreshed and not tick.sent and not tick.failures:
         say("Nothing new: every view is current.")
     if tick.failures:
         names = ", ".join(f"`{name}`" for name in sorted(tick.failures))

@@ -137,6 +137,8 @@ def _status_lines(state: Status) -> list[str]:
         lines += ["", "relations:", *_relation_lines(state)]
     if state.connectors:
         lines += ["", "sources:", *_connector_lines(state)]
+    if state.sinks:
+        lines += ["", "sinks:", *_sink_lines(state)]
     if state.failures:
         lines += ["", "errors:"]
         lines += [f"  {name}: {message}" for name, message in state.failures.items()]
@@ -203,6 +205,21 @@ def _connector_lines(state: Status) -> list[str]:
         for name, connector in state.connectors.items()
     ]
     return _aligned(cells, "<><<<")
+
+
+def _sink_lines(state: Status) -> list[str]:
+    cells = [
+        (
+            name,
+            f"{_rows(sink['rows'])} sent",
+            f"last at {_time(datetime.fromisoformat(sink['sent_at']))}"
+            if sink["sent_at"]
+            else "nothing yet",
+            "behind: the next tick sends" if sink["is_behind"] else "",
+        )
+        for name, sink in state.sinks.items()
+    ]
+    return _aligned(cells, "<><<")
 
 
 def _aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:

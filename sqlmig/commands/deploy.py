@@ -11,6 +11,7 @@ from sqlmig.commands.project import Project
 from sqlmig.commands.running import runner
 from sqlmig.errors import BlockedError, DeployedMovedError, RejectedError, RevisionError
 from sqlmig.execution import events
+from sqlmig.execution.delivery import has_due
 from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.lease import is_gone, plan_holder, seems_gone
 from sqlmig.execution.tick import TickResult, has_stale
@@ -109,7 +110,8 @@ def downgrade(
 ) -> Deployed:
     """Take the pipeline back to an earlier revision; it works although revision files are gone.
 
-    Args and errors are those of `upgrade`. No sources are read; what became stale is computed.
+    Args and errors are those of `upgrade`. No sources are read and nothing is sent; what became
+    stale is computed.
 
     An upgrade that died under way is taken back where the way down leads at least to where it
     began; `-1` then counts from the revision that it was going to.
@@ -317,8 +319,8 @@ def _tick(
     now = project.journal.deployment
     if now.runner is not None or now.stop_at is not None:
         return None  # the runner goes on by itself; what was stopped stays so
-    needs_sources = with_sources and bool(program.sources)
-    if not needs_sources and not has_stale(program, now.cut):
+    is_needed = with_sources and (bool(program.sources) or has_due(program, now))
+    if not is_needed and not has_stale(program, now.cut):
         return None
     workers = project.target.runner.workers
     return runner(project, observer).once(program, with_sources=with_sources, workers=workers)

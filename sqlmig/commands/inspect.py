@@ -100,7 +100,7 @@ class Status:
         runner: the process that ticks the pipeline: who, since when, how often; None for none.
         stop_at: from when on nothing ticks, if somebody asked for that.
         failures: relation or connector -> what went wrong when it was last tried.
-        relations: relation -> its state as JSON. connectors: the same for connectors.
+        relations: relation -> its state as JSON. connectors, sinks: the same for these.
     """
 
     pipeline: str
@@ -122,6 +122,7 @@ class Status:
     failures: Mapping[str, str]
     relations: Mapping[str, Mapping[str, Any]]
     connectors: Mapping[str, Mapping[str, Any]]
+    sinks: Mapping[str, Mapping[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -145,6 +146,7 @@ class Status:
             "failures": dict(self.failures),
             "relations": dict(self.relations),
             "connectors": dict(self.connectors),
+            "sinks": dict(self.sinks),
         }
 
 
@@ -276,6 +278,7 @@ def diff(project: Project, before: str = "deployed", after: str = "working") -> 
 
 def status(project: Project) -> Status:
     """The pipeline's state."""
+    from sqlmig.commands.sinks import sink_states
     from sqlmig.execution.process import describe_owner, is_alive
 
     deployment = project.deployment()
@@ -324,6 +327,7 @@ def status(project: Project) -> Status:
             }
             for name, state in sorted(deployment.cut.connectors.items())
         },
+        sinks=sink_states(deployment),
     )
 
 

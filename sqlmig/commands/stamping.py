@@ -10,8 +10,10 @@ from sqlmig.commands.project import Project, refuse_edited
 from sqlmig.execution.executor import check_idle
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import ConnectorState, Cut, Kind, RelationState, Status
-from sqlmig.program.canonical import fingerprint, materialization_fingerprint
+from sqlmig.ledger.sink_state import SinkState
+from sqlmig.program.canonical import fingerprint, materialization_fingerprint, sink_fingerprint
 from sqlmig.program.model import Program
+from sqlmig.program.sink_options import read_sink_options
 from sqlmig.revisions.identifier import resolve
 
 
@@ -19,7 +21,8 @@ def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
     """Write into the ledger that `target` is deployed, without changing anything else.
 
     Tables and checkpoints that lie in the warehouse under the names of the program, and that the
-    ledger doesn't know, are taken up as they are: so a lost ledger is begun anew.
+    ledger doesn't know, are taken up as they are: so a lost ledger is begun anew. What their sinks
+    had sent isn't known then: they begin with a snapshot.
 
     Args:
         target: any name of a revision, or `base`.
@@ -86,4 +89,14 @@ def _found(project: Project, program: Program, deployment: Deployment) -> dict[s
         for name, source in program.sources.items()
         if source.table in relations and name not in deployment.cut.connectors
     }
-    return Cut(relations=relations, connectors=connectors).to_dict() or None
+    sinks = {
+        name: SinkState(
+            name,
+            1,
+            sink_fingerprint(sink, read_sink_options(program, sink).key),
+            f"stamp-{project.journal.owner.token}/{number}",
+        )
+        for number, (name, sink) in enumerate(sorted(program.sinks.items()))
+        if sink.relation in relations and name not in deployment.cut.sinks
+    }
+    return Cut(relations=relations, connectors=connectors, sinks=sinks).to_dict() or None

@@ -12,7 +12,9 @@ from sqlmig.execution.journal import Journal
 from sqlmig.execution.stopping import wait_until_stopped
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import ConnectorState, Cut, RelationState
+from sqlmig.ledger.sink_state import SinkState
 from sqlmig.planning.request import observe
+from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     AlterTable,
     Attach,
@@ -116,6 +118,14 @@ class Effects:
                 return _connector(name, self._known_connector(folder, generation, mark))
             case DetachSource(name):
                 return Outcome({"removed_connectors": [name]})
+            case StartSink(name, folder, generation, mark):
+                return _sink(
+                    name, SinkState(folder, generation, mark, f"{self._run}/{step.number}")
+                )
+            case ContinueSink(name, folder, generation, mark):
+                return _sink(name, self._known_sink(step, folder, generation, mark))
+            case DetachSink(name):
+                return Outcome({"removed_sinks": [name]})
             case Bootstrap(relation, folder):
                 return self._bootstrap(step, relation, folder, is_repeated)
             case Detach(relation):
@@ -317,6 +327,17 @@ class Effects:
                     return replace(state, fingerprint=mark)
         return ConnectorState(folder, generation, mark)
 
+    def _known_sink(self, step: Step, folder: str, generation: int, mark: str) -> SinkState:
+        known = (
+            *self._cut.sinks.values(),
+            *self._cut.detached_sinks.values(),
+            *self._journal.deployment.sink_history.values(),
+        )
+        own = [s for s in known if (s.folder, s.generation) == (folder, generation)]
+        if not own:
+            return SinkState(folder, generation, mark, f"{self._run}/{step.number}")
+        return replace(max(own, key=lambda state: state.batch), fingerprint=mark)
+
 
 def observed_cut(warehouse: Warehouse, cut: Cut) -> Cut:
     """`cut` with every relation as it is now."""
@@ -356,3 +377,7 @@ def _relation(
 
 def _connector(name: str, state: ConnectorState) -> Outcome:
     return Outcome({"connectors": {name: state.to_dict()}})
+
+
+def _sink(name: str, state: SinkState) -> Outcome:
+    return Outcome({"sinks": {name: state.to_dict()}})

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sqlmig.ledger.records import ConnectorState, RelationState
+from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.planning.request import Observed
 from sqlmig.planning.steps import Blocker
-from sqlmig.program.model import Program, Source, Table, View
+from sqlmig.program.model import Program, Sink, Source, Table, View
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,24 @@ class Engine(Protocol):
         mark: Mark,
     ) -> Ingested:
         """Read what a source has now, each record once, into its table."""
+
+    def send(
+        self,
+        program: Program,
+        sink: Sink,
+        state: SinkState,
+        batch: Batch,
+        mark: Mark,
+        begin: Callable[[], None],
+    ) -> int:
+        """Send one batch; the same batch again sends the same rows. Change rows in it.
+
+        `begin` is called when the rows are worked out and found right, before the first goes out;
+        not at all where there are none. What it raises ends the sending.
+        """
+
+    def last_batch(self, program: Program, sink: Sink) -> int:
+        """The greatest number of a batch that lies at the sink's place; 0 where there is none."""
 
     def query(
         self, program: Program, sql: str, states: Mapping[str, RelationState]

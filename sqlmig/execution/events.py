@@ -83,8 +83,17 @@ class Refresh:
 
 
 @dataclass(frozen=True)
+class Sending:
+    """A sink sent change rows in a tick."""
+
+    connector: str
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class TickFailure:
-    """A source or a view failed in a tick; the others went on."""
+    """A source, a view or a sink failed in a tick; the others went on."""
 
     name: str
     message: str
@@ -122,6 +131,7 @@ Event = (
     | PlanRolledBack
     | Ingestion
     | Refresh
+    | Sending
     | TickFailure
     | RunnerTicks
     | RunnerPauses

@@ -1,4 +1,4 @@
-"""The tick: sources in, stale views computed again, the cut recorded. It knows no Spark."""
+"""The tick: sources in, stale views computed again, sinks out, the cut recorded. No Spark here."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import time
 from collections.abc import Iterator, Mapping, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlmig.errors import DeployedMovedError, SqlmigError, UnfinishedPlanError
 from sqlmig.execution import events
+from sqlmig.execution.delivery import deliver
 from sqlmig.execution.effects import observed_cut
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
@@ -30,12 +31,14 @@ class TickResult:
         refreshed: relation -> rows that it has now.
         failures: connector or relation -> what went wrong.
         is_recorded: the ledger has a record of it: something changed, or failed in a new way.
+        sent: sink -> change rows that it was sent.
     """
 
     ingested: Mapping[str, tuple[int, int]]
     refreshed: Mapping[str, int | None]
     failures: Mapping[str, str]
     is_recorded: bool = True
+    sent: Mapping[str, int] = field(default_factory=dict)
 
 
 class Ticker:
@@ -67,6 +70,7 @@ class Ticker:
         self._failures: dict[str, str] = {}
         self._ingested: dict[str, tuple[int, int]] = {}
         self._refreshed: dict[str, int | None] = {}
+        self._sent: Mapping[str, int] = {}
 
     def tick(
         self,
@@ -79,19 +83,19 @@ class Ticker:
         """Make one tick.
 
         Args:
-            with_sources: read sources; else only compute what is stale.
-            skip: sources and views that failed lately and are left alone this time.
+            with_sources: read sources and send to sinks; else only compute what is stale.
+            skip: sources, views and sinks that failed lately and are left alone this time.
             is_always_recorded: record a tick that changed nothing, too.
             details: put into the record.
 
         Returns:
-            What it did; a source or view that failed is in `failures`, the others went on.
+            What it did; a source, view or sink that failed is in `failures`, the others went on.
 
         Raises:
             UnfinishedPlanError: the lease was lost to another process.
             DeployedMovedError: another program is deployed by now.
         """
-        self._failures, self._ingested, self._refreshed = {}, {}, {}
+        self._failures, self._ingested, self._refreshed, self._sent = {}, {}, {}, {}
         self._lease.check()
         journal = self._journal
         check_program(journal.deployment, self._program)
@@ -102,6 +106,8 @@ class Ticker:
             if with_sources:
                 cut = self._ingest(cut, run, skip)
             cut = self._refresh(cut, run, skip)
+            if with_sources:
+                cut = self._deliver(cut, run, skip)
         except BaseException as error:
             with suppress(SqlmigError):
                 journal.append(
@@ -128,11 +134,12 @@ class Ticker:
                     "token": journal.owner.token,
                     "ingested": {n: list(v) for n, v in sorted(self._ingested.items())},
                     "refreshed": dict(sorted(self._refreshed.items())),
+                    "sent": dict(sorted(self._sent.items())),
                     "failures": dict(sorted(failures.items())),
                     **details,
                 },
             )
-        return TickResult(self._ingested, self._refreshed, self._failures, is_recorded)
+        return TickResult(self._ingested, self._refreshed, self._failures, is_recorded, self._sent)
 
     def _check(self, deployment: Deployment) -> None:
         check_ticking(self._journal, deployment)
@@ -251,6 +258,28 @@ class Ticker:
         )
         return cut.with_relation(job.name, fresh)
 
+    def _deliver(self, cut: Cut, run: str, skip: Set[str]) -> Cut:
+        if not self._program.sinks:
+            return cut
+
+        def check(deployment: Deployment) -> None:
+            self._lease.check()  # this may read newer records than `deployment` has
+            self._check(self._journal.deployment)
+
+        done = deliver(
+            self._engine,
+            self._journal,
+            self._program,
+            cut,
+            run,
+            check,
+            self._observer,
+            skip,
+        )
+        self._sent = done.sent
+        self._failures |= done.failures
+        return done.cut
+
     def _fail(self, name: str, message: str) -> None:
         self._failures[name] = message
         self._observer(events.TickFailure(name, message))
@@ -350,5 +379,6 @@ def _difference(before: Cut, after: Cut) -> dict[str, Any] | None:
     changed = Cut(
         relations={n: s for n, s in after.relations.items() if before.relations.get(n) != s},
         connectors={n: s for n, s in after.connectors.items() if before.connectors.get(n) != s},
+        sinks={n: s for n, s in after.sinks.items() if before.sinks.get(n) != s},
     )
     return changed.to_dict() or None

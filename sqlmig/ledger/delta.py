@@ -41,7 +41,7 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
 _ALWAYS = frozenset({"seq", "part"})
 _JSON = frozenset({"program", "program_diff", "cut", "versions", "details"})
 _NEEDED = (
-    "kind NOT IN ('tick', 'exec', 'runner', 'request', 'checkpoint') "
+    "kind NOT IN ('tick', 'exec', 'runner', 'request', 'checkpoint', 'send') "
     "OR seq >= (SELECT coalesce(max(seq), -1) FROM ledger WHERE kind = 'checkpoint')"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

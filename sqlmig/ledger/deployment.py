@@ -18,6 +18,7 @@ from sqlmig.ledger.records import (
     RelationState,
     Status,
 )
+from sqlmig.ledger.sink_state import Batch, SinkState
 
 
 class State(str, Enum):
@@ -141,6 +142,9 @@ class Deployment:
         materializations: states of stored views that were published, newest last.
         relation_history: (revision, relation) -> its state when that revision was last deployed.
         connector_history: (revision, connector) -> the same for connectors.
+        sink_history: (revision, sink) -> the same for sinks.
+        sending: `folder/generation` of a sink -> the last batch that it began to send; it is sent
+            when the sink's state has its number.
         runner: the process that ticks the pipeline; None where there is none, or it let go.
         stop_at: from when on nobody may tick, if somebody asked for that.
         must_stop: that is now, whatever a clock says.
@@ -163,6 +167,8 @@ class Deployment:
     materializations: Mapping[Contents, RelationState] = field(default_factory=dict)
     relation_history: Mapping[tuple[str, str], RelationState] = field(default_factory=dict)
     connector_history: Mapping[tuple[str, str], ConnectorState] = field(default_factory=dict)
+    sink_history: Mapping[tuple[str, str], SinkState] = field(default_factory=dict)
+    sending: Mapping[str, Batch] = field(default_factory=dict)
     state: State = State.STOPPED
     since: datetime | None = None
     awaiting: PlanInProgress | None = None
@@ -214,10 +220,14 @@ def merge(cut: Cut, change: Json) -> Cut:
         cut = cut.with_relation(name, RelationState.from_dict(state))
     for name, connector in change.get("connectors", {}).items():
         cut = cut.with_connector(name, ConnectorState.from_dict(connector))
+    for name, sink in change.get("sinks", {}).items():
+        cut = cut.with_sink(name, SinkState.from_dict(sink))
     for name in change.get("removed", ()):
         cut = cut.without_relation(name)
     for name in change.get("removed_connectors", ()):
         cut = cut.without_connector(name)
+    for name in change.get("removed_sinks", ()):
+        cut = cut.without_sink(name)
     for name in change.get("forgotten", ()):
         cut = replace(cut, relations={n: s for n, s in cut.relations.items() if n != name})
     return cut

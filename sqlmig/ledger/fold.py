@@ -27,6 +27,7 @@ from sqlmig.ledger.records import (
     RelationState,
     Status,
 )
+from sqlmig.ledger.sink_state import SinkState, begun_batches
 
 
 def fold(records: Iterable[Record]) -> Deployment:
@@ -59,6 +60,7 @@ class Folding:
         self.relations: dict[tuple[str, str], RelationState] = {}
         self.connectors: dict[tuple[str, str], ConnectorState] = {}
         self._of_ticks: dict[tuple[str, str], Contents] = {}
+        self.sinks: dict[tuple[str, str], SinkState] = {}
 
     def result(self) -> Deployment:
         """The state after the records taken so far."""
@@ -69,6 +71,7 @@ class Folding:
             materializations=dict(self.published),
             relation_history=dict(self.relations),
             connector_history=dict(self.connectors),
+            sink_history=dict(self.sinks),
         )
 
     def take(self, record: Record) -> None:
@@ -96,6 +99,9 @@ class Folding:
         elif record.kind is Kind.CHECKPOINT:
             self.deployment = running.after_checkpoint(self.deployment, record)
             self._take_up(Cut.from_dict(record.cut or {}))
+        elif record.kind is Kind.SEND:
+            begun = begun_batches(record.details, record.at)
+            self._set(sending={**self.deployment.sending, **begun})
 
     def _plan(self, record: Record) -> None:
         now = self.deployment
@@ -244,6 +250,8 @@ class Folding:
             self.relations[(revision, name)] = state
         for name, connector in cut.connectors.items():
             self.connectors[(revision, name)] = connector
+        for name, sink in cut.sinks.items():
+            self.sinks[(revision, name)] = sink
 
     def _stamp(self, record: Record) -> None:
         if record.details.get("purge"):
@@ -284,7 +292,7 @@ class Folding:
                 self._set(cut=merge(self.deployment.cut, record.cut))
                 self._lay_under(record)
                 self._take_up(change)
-                moved = {*change.relations, *change.connectors}
+                moved = {*change.relations, *change.connectors, *change.sinks}
             if is_consistent(self.deployment.cut):
                 self._set(consistent=self.deployment.cut, consistent_seq=record.seq)
             self._set(

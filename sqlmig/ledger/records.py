@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from sqlmig.ledger.sink_state import SinkState
+
 Json = Mapping[str, Any]
 
 
@@ -18,6 +20,7 @@ class Kind(str, Enum):
     STEP = "step"
     TICK = "tick"
     EXEC = "exec"
+    SEND = "send"
     STAMP = "stamp"
     RUNNER = "runner"
     REQUEST = "request"
@@ -186,14 +189,18 @@ class Cut:
     connectors: Mapping[str, ConnectorState] = field(default_factory=dict)
     detached: Mapping[str, RelationState] = field(default_factory=dict)
     detached_connectors: Mapping[str, ConnectorState] = field(default_factory=dict)
+    sinks: Mapping[str, SinkState] = field(default_factory=dict)
+    detached_sinks: Mapping[str, SinkState] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON, sorted by name; empty parts are left out."""
-        parts: dict[str, Mapping[str, RelationState | ConnectorState]] = {
+        parts: dict[str, Mapping[str, RelationState | ConnectorState | SinkState]] = {
             "relations": self.relations,
             "connectors": self.connectors,
             "detached": self.detached,
             "detached_connectors": self.detached_connectors,
+            "sinks": self.sinks,
+            "detached_sinks": self.detached_sinks,
         }
         return {
             key: {name: part[name].to_dict() for name in sorted(part)}
@@ -213,6 +220,10 @@ class Cut:
             detached_connectors={
                 n: ConnectorState.from_dict(s)
                 for n, s in data.get("detached_connectors", {}).items()
+            },
+            sinks={n: SinkState.from_dict(s) for n, s in data.get("sinks", {}).items()},
+            detached_sinks={
+                n: SinkState.from_dict(s) for n, s in data.get("detached_sinks", {}).items()
             },
         )
 
@@ -243,6 +254,24 @@ class Cut:
             return self
         rest = {n: s for n, s in self.connectors.items() if n != name}
         return replace(self, connectors=rest)._detached(self.connectors[name])
+
+    def with_sink(self, name: str, state: SinkState) -> Cut:
+        """This cut with one sink's state set; what it had before is detached."""
+        was = self.sinks.get(name)
+        return replace(self, sinks={**self.sinks, name: state})._detached_sinks(was, state)
+
+    def without_sink(self, name: str) -> Cut:
+        """This cut with one sink detached."""
+        if name not in self.sinks:
+            return self
+        rest = {n: s for n, s in self.sinks.items() if n != name}
+        return replace(self, sinks=rest)._detached_sinks(self.sinks[name])
+
+    def _detached_sinks(self, *states: SinkState | None) -> Cut:
+        """This cut with `states` among the detached sinks, unless a sink uses them."""
+        used = {state.offsets for state in self.sinks.values()}
+        detached = {**self.detached_sinks, **{s.offsets: s for s in states if s is not None}}
+        return replace(self, detached_sinks={k: s for k, s in detached.items() if k not in used})
 
     def _detached(self, *states: ConnectorState | None) -> Cut:
         """This cut with `states` among the detached connectors, unless a connector uses them."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlmig.ledger.deployment import Deployment, Runner, State, is_consistent, merge
 from sqlmig.ledger.records import Cut, Owner, Record, Status
+from sqlmig.ledger.sink_state import begun_batches
 
 
 def after_runner(now: Deployment, record: Record) -> Deployment:
@@ -103,6 +104,7 @@ def checkpoint_details(now: Deployment) -> dict[str, Any]:
         "refreshed": {name: _text(at) for name, at in now.refreshed.items()},
         "error": now.error,
         "runner": now.runner.to_dict() if now.runner else None,
+        "batches": {name: batch.to_dict() for name, batch in now.sending.items()},
         "stop_at": _text(now.stop_at),
         "must_stop": now.must_stop,
         "is_stopped": now.is_stopped,
@@ -128,6 +130,7 @@ def after_checkpoint(now: Deployment, record: Record) -> Deployment:
         refreshed={name: datetime.fromisoformat(at) for name, at in details["refreshed"].items()},
         error=details["error"],
         runner=Runner.from_dict(runner) if runner else None,
+        sending=begun_batches(details),
         stop_at=_time(details["stop_at"]),
         must_stop=details["must_stop"],
         is_stopped=details["is_stopped"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     Action,
     AlterTable,
@@ -71,6 +72,13 @@ def describe_action(action: Action) -> str:  # noqa: RET503
             return f"continue source `{connector}`"
         case DetachSource(connector):
             return f"detach source `{connector}`"
+        case StartSink(connector, _, generation):
+            again = " again" if generation > 1 else ""
+            return f"start sink `{connector}`{again} with a snapshot"
+        case ContinueSink(connector):
+            return f"continue sink `{connector}`"
+        case DetachSink(connector):
+            return f"detach sink `{connector}`"
         case Bootstrap(relation):
             return f"bootstrap `{relation}`"
         case Detach(relation):

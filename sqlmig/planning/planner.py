@@ -11,6 +11,7 @@ from sqlmig.ledger.records import RelationState
 from sqlmig.planning.connectors import plan_sources
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.request import Request
+from sqlmig.planning.sinks import plan_sinks
 from sqlmig.planning.stages import split_stages
 from sqlmig.planning.steps import (
     Blocker,
@@ -50,6 +51,7 @@ def make_plan(request: Request) -> Plan:
         view = draft.target.relations[name]
         if isinstance(view, View) and view.is_stored:
             _plan_view(draft, view)
+    plan_sinks(draft)
     _detach(draft)
     draft.add(Resume(), "")
     return Plan(
@@ -98,14 +100,6 @@ def _check_supported(draft: Draft) -> None:
                     "use CREATE MATERIALIZED VIEW",
                 )
             )
-    for sink in draft.target.sinks.values():
-        draft.blockers.append(
-            Blocker(
-                f"sink `{sink.name}` can't be deployed by this version of sqlmig",
-                sink.location,
-                "read the relation's Delta table, or `sqlmig query`",
-            )
-        )
 
 
 def _plan_view(draft: Draft, view: View) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from sqlmig.errors import Location
 from sqlmig.ledger.records import AppliedRevision
+from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
 from sqlmig.program.diff import ProgramDiff
 
 
@@ -181,6 +182,9 @@ Action = (
     | StartSource
     | ContinueSource
     | DetachSource
+    | StartSink
+    | ContinueSink
+    | DetachSink
     | Bootstrap
     | Detach
     | Resume
@@ -202,6 +206,9 @@ _ACTIONS: Mapping[str, type[Any]] = {
         StartSource,
         ContinueSource,
         DetachSource,
+        StartSink,
+        ContinueSink,
+        DetachSink,
         Bootstrap,
         Detach,
         Resume,

@@ -226,6 +226,15 @@ def fingerprint(part: Relation | Source | Sink) -> str:
             return _hash("sink", part.relation, part.format, repr(part.options))
 
 
+def sink_fingerprint(sink: Sink, key: tuple[str, ...]) -> str:
+    """The fingerprint of what a sink sends of given contents: its definition and its key.
+
+    Args:
+        key: the columns that name a row, which may come from the relation's primary key.
+    """
+    return _hash(fingerprint(sink), repr(tuple(name.lower() for name in key)))
+
+
 def materialization_fingerprint(program: Program, name: str) -> str:
     """The fingerprint of what a stored view computes: its query and those of the logical views that
     it reads.

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from sqlmig.execution.engine import Ingested, Mark, Written
 from sqlmig.ledger.records import ConnectorState, RelationState
+from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.planning.steps import Blocker
-from sqlmig.program.model import Program, Source, Table, View
+from sqlmig.program.model import Program, Sink, Source, Table, View
 from sqlmig.spark.analysis import analyze
 from sqlmig.spark.arrivals import Arrivals
 from sqlmig.spark.failures import told
@@ -19,6 +20,7 @@ from sqlmig.spark.hooks import HookContext
 from sqlmig.spark.query import check_reads_only, collect
 from sqlmig.spark.relations import mentioned, register
 from sqlmig.spark.sessions import Sessions
+from sqlmig.spark.sinks import SinkWriter
 from sqlmig.spark.sources import Ingestion, SourceReader
 from sqlmig.spark.statements import execute
 from sqlmig.spark.tables import Tables
@@ -52,7 +54,7 @@ class SparkEngine:
     Args:
         open_session: gives the shared session.
         warehouse: where the tables are.
-        project_root: what a source's relative `path` starts from.
+        project_root: what a connector's relative `path` starts from.
         secrets: gives the value of `${env:NAME}`, None where there is none.
     """
 
@@ -68,6 +70,7 @@ class SparkEngine:
         self._tables = Tables(self.sessions, warehouse)
         self._sources = SourceReader(project_root, secrets)
         self._arrivals = Arrivals(project_root)
+        self._sinks = SinkWriter(self.sessions, warehouse, project_root, secrets)
 
     @_operation
     def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
@@ -147,6 +150,24 @@ class SparkEngine:
         ingested = self._sources.ingest(self.sessions, ingestion)
         self._arrivals.remember(connector, seen)
         return ingested
+
+    @_operation
+    def send(
+        self,
+        program: Program,
+        sink: Sink,
+        state: SinkState,
+        batch: Batch,
+        mark: Mark,
+        begin: Callable[[], None],
+    ) -> int:
+        """Send one batch to a sink; the same batch again sends the same rows. Change rows in it."""
+        return self._sinks.send(program, sink, state, batch, mark, begin)
+
+    @_operation
+    def last_batch(self, program: Program, sink: Sink) -> int:
+        """The greatest number of a batch that lies at the sink's place; 0 where there is none."""
+        return self._sinks.last_batch(program, sink)
 
     @_operation
     def query(

@@ -63,17 +63,17 @@ def test_plans_are_equal_when_nothing_moved(two: Shell) -> None:
 
 
 def test_a_blocked_plan_ends_with_4_and_is_still_told(two: Shell) -> None:
-    two.write("pipeline/sink.sql", "CREATE SINK out FROM honours USING json OPTIONS (path 'x');")
+    two.write("pipeline/sink.sql", "CREATE SINK out FROM honours USING json;")
     two.freeze("cccc3333")
 
     for words in (["--offline"], ["--offline", "--json"], ["--offline", "-o", "plan.txt"]):
         two("plan", *words, code=4)
 
     text = two("plan", "--offline", code=4).out
-    assert "\nblocked:\n  pipeline/sink.sql:1:1: sink `out` can't be deployed" in text
+    assert "\nblocked:\n  pipeline/sink.sql:1:1: sink `honours.out`: it has no `path`" in text
     assert json.loads(two("plan", "--offline", "--json", code=4).out)["blockers"]
     said = two("upgrade", "--yes", code=4)
-    assert said.err.startswith("error: pipeline/sink.sql:1:1: sink `out` can't be deployed")
+    assert said.err.startswith("error: pipeline/sink.sql:1:1: sink `honours.out`: it has no `path`")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import git
 import pytest
 
 from sqlmig.ledger.records import ConnectorState, Cut, Kind, RelationState, Status
+from sqlmig.ledger.sink_state import PinnedContents, SinkState
 from tests.cli.shell import TABLES, VIEWS, Shell
 from tests.commands.ledgers import await_approval, living_process, start
 
@@ -172,6 +173,53 @@ def test_status_of_a_running_pipeline(two: Shell) -> None:
     assert answer["relations"]["grades"]["rows"] == 12_000
     assert answer["connectors"]["grades.files"]["rejected"] == 3
     assert datetime.fromisoformat(answer["last_tick"]).tzinfo == timezone.utc
+
+
+def test_status_of_sinks(two: Shell) -> None:
+    sent = PinnedContents("grades", 2, "grades@2")
+    cut = Cut(
+        {"grades": RelationState("grades", "table", 3, "grades@3", "f", rows=1, bytes=8)},
+        sinks={
+            "grades.copy": SinkState("grades.copy", 1, "f", "a"),
+            "grades.feed": SinkState(
+                "grades.feed", 1, "f", "b", sent, 4, 1200, "2026-06-10T12:00:05+00:00"
+            ),
+            "grades.files": SinkState(
+                "grades.files",
+                1,
+                "f",
+                "c",
+                PinnedContents("grades", 3, "grades@3"),
+                5,
+                1,
+                "2026-06-10T12:00:06+00:00",
+            ),
+        },
+    )
+    journal = two.project.journal
+    journal.refresh()
+    journal.append(Kind.TICK, Status.DONE, cut=cut.to_dict())
+
+    said = two("status")
+
+    assert said.out.endswith(
+        "\n"
+        "sinks:\n"
+        "  grades.copy       0 rows sent  nothing yet                      "
+        "behind: the next tick sends\n"
+        "  grades.feed   1,200 rows sent  last at 2026-06-10 12:00:05 UTC  "
+        "behind: the next tick sends\n"
+        "  grades.files       1 row sent  last at 2026-06-10 12:00:06 UTC\n"
+    )
+    sinks = two("status", "--json").json["sinks"]
+    assert [sink["is_behind"] for sink in sinks.values()] == [True, True, False]
+    assert sinks["grades.feed"] == {
+        "generation": 1,
+        "rows": 1200,
+        "batch": 4,
+        "sent_at": "2026-06-10T12:00:05+00:00",
+        "is_behind": True,
+    }
 
 
 def test_status_of_a_runner_and_of_what_fails(two: Shell) -> None:

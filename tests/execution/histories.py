@@ -19,11 +19,17 @@ _KINDS = ("VIEW", "MATERIALIZED VIEW", "MATERIALIZED VIEW")
 
 @dataclass(frozen=True)
 class _Draft:
-    """A program that can be changed: tables, views and sources by name."""
+    """A program that can be changed: tables, views, sources and sinks by name."""
 
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     views: dict[str, tuple[str, int, frozenset[str]]] = field(default_factory=dict)
     sources: dict[str, tuple[str, str]] = field(default_factory=dict)
+    sinks: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def stored(self) -> list[str]:
+        """The relations that a sink can read."""
+        return [*self.tables, *(n for n, view in self.views.items() if view[0] != "VIEW")]
 
     def sql(self) -> str:
         lines = []
@@ -35,6 +41,11 @@ class _Draft:
             lines.append(f"CREATE {kind} {name} AS SELECT COUNT(*) + {number} AS n{inputs};")
         for name, (table, path) in self.sources.items():
             lines.append(f"CREATE SOURCE {name} INTO {table} USING json OPTIONS (path '{path}');")
+        for name, (relation, path) in self.sinks.items():
+            if relation in self.stored:
+                lines.append(
+                    f"CREATE SINK {name} FROM {relation} USING json OPTIONS (path '{path}');"
+                )
         return "\n".join(lines)
 
     def without(self, name: str) -> _Draft:
@@ -46,7 +57,8 @@ class _Draft:
         }
         sources = {n: s for n, s in self.sources.items() if s[0] != name}
         tables = {n: t for n, t in self.tables.items() if n != name}
-        return _Draft(tables, views, sources)
+        sinks = {n: k for n, k in self.sinks.items() if k[0] != name}
+        return _Draft(tables, views, sources, sinks)
 
     def renamed(self, before: str, after: str) -> _Draft:
         """This program with a table under another name."""
@@ -56,7 +68,8 @@ class _Draft:
             for n, (kind, number, reads) in self.views.items()
         }
         sources = {n: (after if t == before else t, path) for n, (t, path) in self.sources.items()}
-        return _Draft(tables, views, sources)
+        sinks = {n: (after if r == before else r, path) for n, (r, path) in self.sinks.items()}
+        return _Draft(tables, views, sources, sinks)
 
 
 @st.composite
@@ -69,6 +82,7 @@ def histories(draw: st.DrawFn, *, size: int = 4, with_effects: bool = False) -> 
     program = _Draft(
         tables={"t1": {"a": "INT"}},
         views={"v1": ("MATERIALIZED VIEW", 0, frozenset({"t1"}))},
+        sinks={"k1": ("t1", "/k1")},
     )
     revisions = [Revision("r1", program.sql())]
     for number in range(2, draw(st.integers(2, size)) + 1):
@@ -92,6 +106,7 @@ def _change(draw: st.DrawFn, program: _Draft, up: list[Directive], down: list[Di
     choices = ["view", "drop"]
     choices += ["table"] if free else []
     choices += ["columns", "source"] if program.tables else []
+    choices += ["sink"] if program.stored else []
     is_first = not up and not down
     choices += ["rename", "rename column"] if program.tables and is_first else []
     match draw(st.sampled_from(choices)):
@@ -107,6 +122,8 @@ def _change(draw: st.DrawFn, program: _Draft, up: list[Directive], down: list[Di
             return replace(program, tables={**program.tables, name: _columns(draw)})
         case "source":
             return _with_source(draw, program)
+        case "sink":
+            return _with_sink(draw, program)
         case "rename":
             if not free:
                 return program
@@ -154,6 +171,16 @@ def _with_source(draw: st.DrawFn, program: _Draft) -> _Draft:
     table = draw(st.sampled_from(sorted(program.tables)))
     path = draw(st.sampled_from(("/x", "/y")))
     return replace(program, sources={**program.sources, name: (table, path)})
+
+
+def _with_sink(draw: st.DrawFn, program: _Draft) -> _Draft:
+    name = draw(st.sampled_from(("k1", "k2")))
+    if name in program.sinks and draw(st.booleans()):
+        rest = {n: k for n, k in program.sinks.items() if n != name}
+        return replace(program, sinks=rest)
+    relation = draw(st.sampled_from(sorted(program.stored)))
+    path = draw(st.sampled_from((f"/{name}", f"/{name}/other")))
+    return replace(program, sinks={**program.sinks, name: (relation, path)})
 
 
 def _with_renamed_column(

@@ -183,7 +183,7 @@ def test_a_walk_without_new_rows_gives_each_revision_its_own_contents(
 
 @settings(max_examples=40)
 @given(histories(size=5, with_effects=True), st.data())
-def test_after_any_walk_and_a_tick_every_view_equals_its_query(
+def test_after_any_walk_and_a_tick_every_view_equals_its_query_and_every_sink_its_relation(
     revisions: Sequence[Revision], data: st.DataObject
 ) -> None:
     world = World(inputs={"/x": [1, 2], "/y": [3]})
@@ -206,8 +206,10 @@ def test_after_any_walk_and_a_tick_every_view_equals_its_query(
         if data.draw(st.booleans()):
             assert pipeline.tick().failures == {}
             pipeline.check_views()
+            pipeline.check_sinks()
     assert pipeline.tick().failures == {}
     pipeline.check_views()
+    pipeline.check_sinks()
 
 
 @settings(max_examples=40)

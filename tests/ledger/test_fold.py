@@ -12,6 +12,7 @@ from sqlmig.ledger.deployment import Deployment, State, materialization_key
 from sqlmig.ledger.fold import fold
 from sqlmig.ledger.records import ConnectorState, Cut, Kind, RelationState, Status
 from sqlmig.ledger.running import checkpoint_details
+from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from tests.ledger.samples import NOON, OWNER, Story, revision, state
 
 
@@ -330,3 +331,41 @@ def test_each_revision_remembers_the_states_that_it_was_left_with() -> None:
         ("r1", "t"): state("t"),
         ("r2", "t"): state("t", 1),
     }
+
+
+def test_a_batch_that_was_begun_is_known_until_the_sink_has_its_number() -> None:
+    story = Story().applied("r1", t=state("t"))
+    sink = SinkState("t.k", 1, "f", "a")
+    story.plan(Status.STARTED, "r2").checkpoint(story.fold().cut)
+    story.changed(3, sinks={"t.k": sink.to_dict()}).plan(Status.APPLIED, "r2")
+    batch = Batch(1, None, PinnedContents("t", 0, "t@0"))
+    begun = story.add(
+        Kind.SEND, Status.STARTED, details={"batches": {"t.k/1": batch.to_dict()}}
+    ).fold()
+    assert begun.sending["t.k/1"].at == story.records[-1].at
+    assert begun.cut.sinks == {"t.k": sink}
+    sent = sink.after(begun.sending["t.k/1"], 1)
+    now = story.add(Kind.TICK, Status.DONE, cut={"sinks": {"t.k": sent.to_dict()}}).fold()
+    assert now.cut.sinks["t.k"].sent == batch.after
+    assert (now.cut.sinks["t.k"].batch, now.cut.sinks["t.k"].rows) == (1, 1)
+    assert now.sink_history[("r2", "t.k")] == sent
+
+
+def test_a_sink_that_a_step_removed_is_detached_with_what_it_sent() -> None:
+    sink = SinkState("t.k", 1, "f", "a", PinnedContents("t", 0, "t@0"), 4, 9)
+    story = Story().plan(Status.STARTED).checkpoint(Cut(sinks={"t.k": sink}))
+    now = story.changed(3, removed_sinks=["t.k"]).plan(Status.APPLIED).fold()
+    assert (now.cut.sinks, now.cut.detached_sinks) == ({}, {"t.k/1": sink})
+
+
+def test_a_batch_that_was_begun_is_known_to_who_reads_from_a_checkpoint_on() -> None:
+    batch = Batch(7, PinnedContents("t", 0, "t@0"), PinnedContents("t", 1, "t@1"))
+    story = Story().applied("r1", t=state("t"))
+    begun = story.add(
+        Kind.SEND, Status.STARTED, details={"batches": {"t.k/1": batch.to_dict()}}
+    ).fold()
+    assert begun.sending["t.k/1"] == replace(batch, at=story.records[-1].at)
+    details = json.loads(json.dumps(checkpoint_details(begun)))
+    story.add(Kind.CHECKPOINT, Status.DONE, cut=begun.cut.to_dict(), details=details)
+    kept = [record for record in story.records if record.kind is not Kind.SEND]
+    assert fold(kept).sending == begun.sending

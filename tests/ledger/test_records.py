@@ -14,6 +14,7 @@ from sqlmig.ledger.records import (
     Owner,
     RelationState,
 )
+from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from tests.ledger.samples import state
 
 _names = st.text(min_size=1, max_size=8)
@@ -41,12 +42,23 @@ def _relation(
 
 _relations = _relation(st.none() | _relation(st.none()))
 _connectors = st.builds(ConnectorState, _names, _numbers, _names, rows=_numbers, rejected=_numbers)
+_contents = st.builds(PinnedContents, _names, _numbers, _names)
+_sinks = st.builds(
+    SinkState,
+    *(_names, _numbers, _names, _names),
+    sent=st.none() | _contents,
+    batch=_numbers,
+    rows=_numbers,
+    sent_at=st.none() | _names,
+)
 _cuts = st.builds(
     Cut,
     relations=st.dictionaries(_names, _relations, max_size=2),
     connectors=st.dictionaries(_names, _connectors, max_size=3),
     detached=st.dictionaries(_names, _relations, max_size=2),
     detached_connectors=st.dictionaries(_names, _connectors, max_size=3),
+    sinks=st.dictionaries(_names, _sinks, max_size=2),
+    detached_sinks=st.dictionaries(_names, _sinks, max_size=2),
 )
 
 
@@ -59,6 +71,21 @@ def test_a_cut_comes_back_from_json_as_it_was(cut: Cut) -> None:
 def test_a_cut_is_written_sorted(cut: Cut) -> None:
     for part in cut.to_dict().values():
         assert list(part) == sorted(part)
+
+
+@given(st.builds(Batch, _numbers, st.none() | _contents, _contents))
+def test_a_batch_comes_back_from_json(batch: Batch) -> None:
+    assert Batch.from_dict(json.loads(json.dumps(batch.to_dict()))) == batch
+
+
+def test_a_cut_without_sinks_is_written_as_before_there_were_any() -> None:
+    assert Cut(connectors={"t.s": ConnectorState("t.s", 1, "f")}).to_dict().keys() == {"connectors"}
+    assert SinkState("t.k", 1, "f", "run/3").to_dict().keys() == {
+        "folder",
+        "generation",
+        "fingerprint",
+        "id",
+    }
 
 
 @given(
@@ -107,6 +134,16 @@ def test_offsets_that_go_on_under_another_name_are_not_detached() -> None:
     cut = Cut(connectors={"t.s": offsets}).with_connector("u.s", offsets).without_connector("t.s")
     assert cut.connectors == {"u.s": offsets}
     assert cut.detached_connectors == {}
+
+
+def test_a_sink_that_begins_again_leaves_how_far_it_was_detached() -> None:
+    first = SinkState("t.k", 1, "f", "a", PinnedContents("t", 3, "t@3"), 2, 7)
+    second = SinkState("t.k", 2, "g", "b")
+    cut = Cut().with_sink("t.k", first).with_sink("t.k", second)
+    assert cut.detached_sinks == {"t.k/1": first}
+    assert cut.with_sink("t.k", first).detached_sinks == {"t.k/2": second}
+    assert cut.without_sink("t.k").detached_sinks == {"t.k/1": first, "t.k/2": second}
+    assert Cut().without_sink("t.k") == Cut()
 
 
 def test_rows_that_did_not_move_change_nothing() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from sqlmig.errors import Location
 from sqlmig.planning.explain import describe_action, size, to_markdown, to_text
+from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     Action,
     AlterTable,
@@ -97,10 +98,7 @@ def test_nothing_to_do_is_said(school: Pipeline) -> None:
 
 def test_what_is_destructive_and_what_blocks_is_said() -> None:
     sql = "CREATE TABLE t (a INT, b INT);\nCREATE TABLE u (a INT);\n"
-    after = (
-        "CREATE TABLE t (a STRING);\nCREATE TABLE u (c INT);\n"
-        "CREATE SINK k FROM t USING json OPTIONS (path '/out');"
-    )
+    after = "CREATE TABLE t (a STRING);\nCREATE TABLE u (c INT);\nCREATE SINK k FROM t USING json;"
     pipeline = Pipeline(World(), [Revision("r1", sql), Revision("r2", after)])
     pipeline.go("r1")
     pipeline.insert("t", 1, 2)
@@ -110,11 +108,11 @@ def test_what_is_destructive_and_what_blocks_is_said() -> None:
     assert "\nwarnings:\n  `u`: drop column `a`: its values are lost\n" in text
     assert (
         "\nblocked:\n"
-        "  pipeline/p.sql:3:1: sink `k` can't be deployed by this version of sqlmig\n"
-        "    hint: read the relation's Delta table, or `sqlmig query`\n"
+        "  pipeline/p.sql:3:1: sink `t.k`: it has no `path`\n"
+        "    hint: OPTIONS (path 'out/grades')\n"
     ) in text
     markdown = to_markdown(pipeline.plan("r2"))
-    assert "- `pipeline/p.sql:3:1`: sink `k` can't be deployed" in markdown
+    assert "- `pipeline/p.sql:3:1`: sink `t.k`: it has no `path`" in markdown
     assert "**Destructive:**\n\n- step 3: 1 row of `t`" in markdown
     assert "**Warnings:**\n\n- `u`: drop column `a`" in markdown
 
@@ -138,6 +136,10 @@ ACTIONS: list[tuple[Action, str]] = [
     (StartSource("t.s", "t.s", 2, "f"), "start source `t.s` again"),
     (ContinueSource("t.s", "t.s", 2, "f"), "continue source `t.s`"),
     (DetachSource("t.s"), "detach source `t.s`"),
+    (StartSink("t.k", "t.k", 1, "f"), "start sink `t.k` with a snapshot"),
+    (StartSink("t.k", "t.k", 2, "f"), "start sink `t.k` again with a snapshot"),
+    (ContinueSink("t.k", "t.k", 2, "f"), "continue sink `t.k`"),
+    (DetachSink("t.k"), "detach sink `t.k`"),
 ]
 
 

@@ -278,13 +278,10 @@ def test_a_new_source_under_a_name_whose_offsets_are_in_use_has_its_own() -> Non
             "CREATE STREAMING TABLE x AS SELECT a FROM STREAM t;",
             "streaming table `x` can't be deployed by this version of sqlmig",
         ),
-        (
-            "CREATE SINK k FROM t USING json OPTIONS (path '/out');",
-            "sink `k` can't be deployed by this version of sqlmig",
-        ),
+        ("CREATE SINK k FROM t USING json;", "sink `t.k`: it has no `path`"),
     ],
 )
-def test_what_is_not_built_yet_is_a_blocker(sql: str, message: str) -> None:
+def test_what_can_not_be_run_is_a_blocker(sql: str, message: str) -> None:
     (blocker,) = pipeline(T, T + sql).plan("r2").blockers
     assert blocker.message == message
     assert blocker.hint

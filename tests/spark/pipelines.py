@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlmig.execution.engine import Ingested, Mark, Written
 from sqlmig.ledger.records import ConnectorState, RelationState
+from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from sqlmig.program.model import Program, Table
 from sqlmig.program.parse import parse_program
 from sqlmig.spark.engine import SparkEngine
@@ -33,6 +34,8 @@ class Pipeline:
         self.engine = SparkEngine(lambda: spark, self.warehouse, root, dict(secrets).get)
         self.program = Program()
         self.states: dict[str, RelationState] = {}
+        self.sinks: dict[str, SinkState] = {}
+        self.begun: list[str] = []
         self._steps = itertools.count(1)
 
     def use(self, sql: str) -> Program:
@@ -57,9 +60,7 @@ class Pipeline:
         """Compute a materialized view."""
         view = self.program.views[name]
         mark = mark or self.mark("f1")
-        return self.note(
-            name, self.engine.materialize(self.program, view, self.states, name, mark)
-        )
+        return self.note(name, self.engine.materialize(self.program, view, self.states, name, mark))
 
     def execute(self, sql: str, mark: Mark | None = None) -> Written:
         """Run one statement."""
@@ -75,6 +76,31 @@ class Pipeline:
         )
         self.note(source.table, done.table)
         return done
+
+    def contents(self, name: str) -> PinnedContents:
+        """What a relation holds now."""
+        state = self.states[name]
+        return PinnedContents(state.folder, state.version, state.content)
+
+    def due(self, connector: str) -> Batch:
+        """The batch that a sink is to get next."""
+        state = self._sink(connector)
+        after = self.contents(self.program.sinks[connector].relation)
+        return Batch(state.batch + 1, state.sent, after)
+
+    def send(self, connector: str, batch: Batch | None = None) -> int:
+        """Send a sink what it is due, or `batch` (again); the rows of it."""
+        sink, state = self.program.sinks[connector], self._sink(connector)
+        batch = batch or self.due(connector)
+        rows = self.engine.send(
+            self.program, sink, state, batch, self.mark(), lambda: self.begun.append(connector)
+        )
+        self.sinks[connector] = state.after(batch, rows)
+        return rows
+
+    def _sink(self, connector: str) -> SinkState:
+        new = SinkState(connector, 1, "f", f"{self.root}/{connector}")
+        return self.sinks.get(connector, new)
 
     def note(self, name: str, written: Written) -> Written:
         """Let `name` be read at the version that was written."""

@@ -1,0 +1,149 @@
+"""What the ledger knows of a sink: what it has sent, and the batch that it is about to send.
+
+Values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class PinnedContents:
+    """Contents of a stored relation, pinned to a version at which they can be read.
+
+    Args:
+        folder: of its table. version: the Delta version to read.
+        content: the content id; equal ids mean equal contents, whatever the versions.
+    """
+
+    folder: str
+    version: int
+    content: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"folder": self.folder, "version": self.version, "content": self.content}
+
+    @staticmethod
+    def from_dict(data: Json) -> PinnedContents:
+        """The inverse of `to_dict`."""
+        return PinnedContents(**data)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The changes from one contents of a relation to another, as a sink sends them.
+
+    It is in the ledger before anything is sent, so that a repetition sends the same rows.
+
+    Args:
+        number: unique among all sinks of a pipeline, and ascending, from 1.
+        before: what was sent last; None for a snapshot.
+        after: what has been sent after it.
+        at: when it was begun, in UTC.
+    """
+
+    number: int
+    before: PinnedContents | None
+    after: PinnedContents
+    at: datetime | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; without a time where that is to be the record's."""
+        data: dict[str, Any] = {
+            "number": self.number,
+            "before": self.before.to_dict() if self.before else None,
+            "after": self.after.to_dict(),
+        }
+        if self.at is not None:
+            data["at"] = self.at.isoformat()
+        return data
+
+    @staticmethod
+    def from_dict(data: Json, at: datetime | None = None) -> Batch:
+        """The inverse of `to_dict`; `at` is for a batch that was written without a time."""
+        before = data["before"]
+        if "at" in data:
+            at = datetime.fromisoformat(data["at"])
+        return Batch(
+            data["number"],
+            PinnedContents.from_dict(before) if before else None,
+            PinnedContents.from_dict(data["after"]),
+            at,
+        )
+
+
+def begun_batches(details: Json, at: datetime | None = None) -> Mapping[str, Batch]:
+    """`folder/generation` of a sink -> the batch that a record says it began to send."""
+    batches: Json = details.get("batches", {})
+    return {offsets: Batch.from_dict(batch, at) for offsets, batch in batches.items()}
+
+
+@dataclass(frozen=True)
+class SinkState:
+    """A sink at a cut.
+
+    Args:
+        folder: its name when it was first started; its generations share it.
+        generation: counts the starts, from 1.
+        fingerprint: of its definition and its key, without secrets.
+        id: names this generation for ever, also to a Delta table that it writes to.
+        sent: the contents that its readers have; None before the first batch.
+        batch: number of the last batch that was sent; 0 before it.
+        rows: change rows sent so far by this generation.
+        sent_at: when the last batch was begun, ISO 8601 in UTC.
+    """
+
+    folder: str
+    generation: int
+    fingerprint: str
+    id: str
+    sent: PinnedContents | None = None
+    batch: int = 0
+    rows: int = 0
+    sent_at: str | None = None
+
+    @property
+    def offsets(self) -> str:
+        """`folder/generation`: what tells it from other generations."""
+        return f"{self.folder}/{self.generation}"
+
+    def after(self, batch: Batch, rows: int) -> SinkState:
+        """This sink after a batch of so many rows."""
+        return replace(
+            self,
+            sent=batch.after,
+            batch=batch.number,
+            rows=self.rows + rows,
+            sent_at=batch.at.isoformat(timespec="seconds") if batch.at else None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; empty fields are left out."""
+        data: dict[str, Any] = {
+            "folder": self.folder,
+            "generation": self.generation,
+            "fingerprint": self.fingerprint,
+            "id": self.id,
+        }
+        if self.sent is not None:
+            data["sent"] = self.sent.to_dict()
+        if self.batch:
+            data["batch"] = self.batch
+        if self.rows:
+            data["rows"] = self.rows
+        if self.sent_at is not None:
+            data["sent_at"] = self.sent_at
+        return data
+
+    @staticmethod
+    def from_dict(data: Json) -> SinkState:
+        """The inverse of `to_dict`."""
+        sent = data.get("sent")
+        return SinkState(**{**data, "sent": PinnedContents.from_dict(sent) if sent else None})
