@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -41,7 +42,9 @@ def without_java(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """An environment in which no Java is found, nor any of this checkout."""
     hidden = ("JAVA_HOME", "PYTHONPATH", "VIRTUAL_ENV", "SPARK_HOME")
     tools = tmp_path_factory.mktemp("tools")
-    (tools / "git").symlink_to("/usr/bin/git")
+    git = shutil.which("git")
+    assert git is not None
+    (tools / "git").symlink_to(git)
     kept = {name: value for name, value in os.environ.items() if name not in hidden}
     return {**kept, "PATH": str(tools)}
 

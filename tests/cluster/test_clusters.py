@@ -11,6 +11,7 @@ import pytest
 from tests.cluster.desk import Desk
 from tests.cluster.projects import Site, site
 from tests.cluster.servers import Standalone
+from tests.stories.running import eventually
 from tests.stories.school import FIRST, GRADES, SECOND, STUDENTS, TABLES
 from tests.stories.test_worked_example import AFTER, BEFORE, DETAILS, ENRICHED
 
@@ -129,6 +130,47 @@ def test_an_upgrade_of_a_pipeline_in_use_loses_no_row(desk: Desk, tmp_path: Path
     here("run", "--once")
     assert here.rows("SELECT count(*) AS n FROM grades") == [{"n": 7}]
     assert [row["average"] for row in here.rows(AVERAGES)] == [95.0, 70.0, 15.0]
+
+
+def test_a_running_pipeline_is_upgraded_by_another_process(desk: Desk, tmp_path: Path) -> None:
+    # given: a runner in a process of its own
+    here, _ = school(desk, tmp_path)
+    runner = desk.start(tmp_path, "sqlmig", "run", "--interval", "0.5s")
+    try:
+        here.write("landing/grades/2.csv", "student_id,class,grade,at\n2,logic,60,\n")
+        eventually(lambda: read(here, "grades.grade_files") == 3)
+
+        # when
+        revision = here.freeze("r2", school=SCHOOL_AFTER)
+        revision.write_text(
+            revision.read_text().split("\n\ndef up(op)")[0] + HOOKS.replace("== 3", "== 2")
+        )
+        upgraded = here("upgrade", "head", "--json").json
+        here.write("landing/grades/3.csv", "student_id,class,grade,at\n2,logic,70,\n")
+        eventually(lambda: read(here, "marks.grade_files") == 4)
+        runner.send_signal(signal.SIGTERM)
+        said, _ = runner.communicate(timeout=120)
+    finally:
+        runner.kill()
+
+    # then: the same process went on with the new revision, and every record counts once
+    assert upgraded["tick"] is None
+    assert runner.returncode == 0, said
+    assert [line for line in said.splitlines() if line.startswith("Running revision")] == [
+        "Running revision r1",
+        "Running revision r2",
+    ]
+    here("run", "--once")
+    assert here.rows(AVERAGES) == [
+        {"name": "Alice", "average": 90.0},
+        {"name": "Bob", "average": 70.0},
+    ]
+
+
+def read(here: Site, connector: str) -> int | None:
+    """How many rows the ledger says that a connector has read."""
+    known = here("status", "--json").json["connectors"].get(connector)
+    return known and int(known["rows"])
 
 
 @pytest.mark.parametrize("phase", ["started", "effected"])
