@@ -244,6 +244,18 @@ def test_an_append_compacts_when_there_are_many_files(
     assert [r.step for r in DeltaLedger(ledger.path).read()[1]] == list(range(9))
 
 
+def test_files_that_were_compacted_are_removed_and_no_row_with_them(
+    ledger: DeltaLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delta, "_COMPACT_AFTER", 5)
+    monkeypatch.setattr(delta, "_UNUSED_HOURS", 0)
+    version = -1
+    for number in range(23):
+        version = append(ledger, record(step=number), version).seq
+    assert len(list(Path(ledger.path).glob("*.parquet"))) <= 5
+    assert [r.step for r in DeltaLedger(ledger.path).read()[1]] == list(range(23))
+
+
 def test_compaction_waits_for_many_files(ledger: DeltaLedger) -> None:
     append(ledger, record(), -1)
     ledger.compact()
