@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.kafka.broker import Broker
+
 settings.register_profile(
     "local", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
@@ -49,12 +51,24 @@ SMALL_AND_SHORT = {
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark with Delta for all tests: starting one takes seconds."""
+    from sqlmig.spark.packages import AVRO, KAFKA
     from sqlmig.spark.session import close_sessions, open_session
 
     log = tmp_path_factory.mktemp("spark") / "spark.log"
     target = {"master": "local[*]", "conf": SMALL_AND_SHORT}
-    yield open_session(target, app_name="sqlmig tests", log_path=log)
+    yield open_session(target, app_name="sqlmig tests", log_path=log, packages=(AVRO, KAFKA))
     close_sessions()
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One Kafka broker for all tests; each makes topics of its own."""
+    from tests.kafka.broker import Broker
+
+    broker = Broker(tmp_path_factory.mktemp("kafka"))
+    broker.start()
+    yield broker
+    broker.kill()
 
 
 @pytest.fixture

@@ -105,6 +105,7 @@ class Project:
         from sqlmig.spark.engine import SparkEngine
 
         def session() -> Any:
+            from sqlmig.spark.packages import needed_packages
             from sqlmig.spark.session import open_session
 
             if self.on_start is not None:
@@ -115,6 +116,7 @@ class Project:
                 spark,
                 app_name=f"sqlmig {self.config.pipeline}",
                 log_path=self.root / ".sqlmig" / "spark.log",
+                packages=needed_packages(self._parsed.values()),
                 secrets=secrets,
             )
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from sqlmig.environment import cause, redact
 from sqlmig.errors import EngineError
 from sqlmig.spark.connect import another, connect, is_remote, release
+from sqlmig.spark.fetching import fetch
 from sqlmig.spark.jars import DELTA, JarCache, cache_folder
 from sqlmig.spark.java import check_java
 from sqlmig.spark.log import output_into, prepare_log, start_error
+from sqlmig.spark.packages import Package, missing_packages
 from sqlmig.spark.settings import DELTA_EXTENSION, JOINED, SESSION_SETTINGS, settings_for
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def open_session(
     app_name: str = "sqlmig",
     log_path: Path | None = None,
     secrets: Sequence[str] = (),
+    packages: Sequence[Package] = (),
 ) -> SparkSession:
     """The process's session for these settings; starts Spark, or connects, at the first call.
 
@@ -41,6 +44,8 @@ def open_session(
         app_name: shown by the cluster; counts at the first call only.
         log_path: where the JVM writes; default `spark.log` in the cache folder.
         secrets: values among the settings that must not be shown.
+        packages: what connectors need, unless `spark.jars.packages` names another version of it, or
+            is empty, which says that the cluster has all.
 
     Raises:
         EngineError: Spark or Java is missing, or Spark doesn't start; the hint has the last lines
@@ -59,7 +64,7 @@ def open_session(
             else:
                 log = log_path or cache_folder() / "spark.log"
                 with _hiding(secrets):
-                    session = _reuse(conf) or _start(str(master), conf, app_name, log)
+                    session = _reuse(conf) or _start(str(master), conf, app_name, log, packages)
             _silence_query_loggers()
             _sessions[key] = session
         return session
@@ -109,13 +114,23 @@ def _hiding(secrets: Sequence[str]) -> Iterator[None]:
         raise EngineError(message, hint=hint or None) from cause(error, secrets)
 
 
-def _start(master: str, conf: dict[str, str], app_name: str, log_path: Path) -> SparkSession:
+def _start(
+    master: str, conf: dict[str, str], app_name: str, log_path: Path, packages: Sequence[Package]
+) -> SparkSession:
     check_java()
     settings = settings_for(master, conf)
-    packages = settings.pop("spark.jars.packages", None)
-    if packages == "":  # the cluster brings Delta's jars itself
+    wanted = settings.pop("spark.jars.packages", None)
+    if wanted == "":  # the cluster brings Delta's jars itself
         return _launch(master, settings, app_name, log_path)
-    coordinates = tuple(dict.fromkeys([DELTA, *_split(packages)]))
+    given = _split(wanted)
+    added = [
+        str(jar)
+        for package in missing_packages(packages, given)
+        for jar in fetch(package, settings)
+    ]
+    if added:
+        settings["spark.jars"] = ",".join([*_split(settings.get("spark.jars")), *added])
+    coordinates = tuple(dict.fromkeys([DELTA, *given]))
     cache = JarCache(cache_folder() / "jars", coordinates)
     jars = cache.find()
     if jars is None:
