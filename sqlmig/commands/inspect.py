@@ -319,6 +319,7 @@ def status(project: Project) -> Status:
                 "generation": state.generation,
                 "rows": state.rows,
                 "rejected": state.rejected,
+                "behind": state.behind,
                 "last_read": _iso(deployment.refreshed.get(name)),
                 "error": deployment.failures.get(name),
             }

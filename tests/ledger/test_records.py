@@ -40,7 +40,15 @@ def _relation(
 
 
 _relations = _relation(st.none() | _relation(st.none()))
-_connectors = st.builds(ConnectorState, _names, _numbers, _names, rows=_numbers, rejected=_numbers)
+_connectors = st.builds(
+    ConnectorState,
+    _names,
+    _numbers,
+    _names,
+    rows=_numbers,
+    rejected=_numbers,
+    behind=st.none() | _numbers,
+)
 _cuts = st.builds(
     Cut,
     relations=st.dictionaries(_names, _relations, max_size=2),
