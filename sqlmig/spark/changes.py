@@ -48,14 +48,8 @@ def make_deleted(session: SparkSession, target: Target) -> None:
     assert target.deleted_path is not None
     assert target.sequence is not None
     stored = session.read.format("delta").load(target.path)
-    keys = [quoted(key) for key in target.table.primary_key]
-    shape = stored.selectExpr(*keys, f"{quoted(target.sequence)} AS {GONE_UNTIL}").limit(0)
-    (
-        shape.write.format("delta")
-        .mode("ignore")
-        .option("delta.columnMapping.mode", "name")
-        .save(target.deleted_path)
-    )
+    shape = stored.selectExpr(*_as_gone(target), f"{quoted(target.sequence)} AS {GONE_UNTIL}")
+    shape.limit(0).write.format("delta").mode("ignore").save(target.deleted_path)
 
 
 def write_changes(
@@ -119,8 +113,8 @@ def _with_known(rows: DataFrame, target: Target) -> DataFrame:
     stored = session.read.format("delta").load(target.path)
     known = stored.selectExpr(*map(quoted, keys), f"{quoted(target.sequence)} AS {_KNOWN}")
     if target.deleted_path is not None:
-        gone = session.read.format("delta").load(target.deleted_path)
-        known = known.union(gone.selectExpr(*map(quoted, keys), f"{GONE_UNTIL} AS {_KNOWN}"))
+        # by place: its keys have numbers for names, then comes until when they are gone
+        known = known.union(session.read.format("delta").load(target.deleted_path))
     known = known.join(bare.distinct(), keys, "left_semi")
     known = known.groupBy(*map(quoted, keys)).agg(F.max(_KNOWN).alias(_KNOWN))
     return rows.join(known, keys, "left")
@@ -131,14 +125,13 @@ def _remember(
 ) -> None:
     """Note the keys that the batch deletes, and until when."""
     assert target.deleted_path is not None
-    keys = [quoted(key) for key in target.table.primary_key]
     winners.where(f"{DELETED} AND {SEQUENCE} IS NOT NULL").selectExpr(
-        *keys, f"{SEQUENCE} AS {GONE_UNTIL}"
+        *_as_gone(target), f"{SEQUENCE} AS {GONE_UNTIL}"
     ).createOrReplaceTempView(_ROWS)
     once(session, *transaction)
     session.sql(
         f"MERGE INTO {delta_name(target.deleted_path)} AS t USING {_ROWS} AS s "
-        f"ON {_same_key(keys)} "
+        f"ON {_same_key(_gone_keys(target))} "
         f"WHEN MATCHED AND s.{GONE_UNTIL} > t.{GONE_UNTIL} THEN UPDATE SET * "
         "WHEN NOT MATCHED THEN INSERT *"
     )
@@ -150,11 +143,11 @@ def _living(session: SparkSession, winners: DataFrame, target: Target) -> DataFr
 
     if target.deleted_path is None:
         return winners
-    keys = list(target.table.primary_key)
     gone = session.read.format("delta").load(target.deleted_path)
     if gone.isEmpty():
         return winners
-    on = [F.col(f"s.{quoted(key)}") == F.col(f"g.{quoted(key)}") for key in keys]
+    pairs = zip(target.table.primary_key, _gone_keys(target), strict=True)
+    on = [F.col(f"s.{quoted(key)}") == F.col(f"g.{number}") for key, number in pairs]
     late = ~F.col(f"s.{DELETED}") & (F.col(f"g.{GONE_UNTIL}") > F.col(f"s.{SEQUENCE}"))
     return winners.alias("s").join(gone.alias("g"), [*on, late], "left_anti")
 
@@ -178,6 +171,16 @@ def _merge(
         f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({', '.join(names)}) "
         f"VALUES ({', '.join(f's.{name}' for name in names)})"
     )
+
+
+def _gone_keys(target: Target) -> list[str]:
+    """The names of the keys in the table of deleted keys: a key that is renamed stays the same."""
+    return [f"key_{number}" for number, _ in enumerate(target.table.primary_key, 1)]
+
+
+def _as_gone(target: Target) -> list[str]:
+    pairs = zip(target.table.primary_key, _gone_keys(target), strict=True)
+    return [f"{quoted(key)} AS {number}" for key, number in pairs]
 
 
 def _same_key(keys: list[str]) -> str:
