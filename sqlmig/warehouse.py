@@ -95,6 +95,10 @@ class DeltaWarehouse:
         """Where the bad records of a source are kept aside: a Delta table."""
         return f"{self.url}/rejected/{folder}"
 
+    def deleted_path(self, folder: str, generation: int) -> str:
+        """Where it is kept which keys a source has deleted: a Delta table."""
+        return f"{self.url}/deleted/{folder}/{generation}"
+
     # what the executor asks
 
     def observe(self, states: Mapping[str, RelationState]) -> Mapping[str, Observed]:
@@ -275,6 +279,11 @@ class DeltaWarehouse:
         table = self._open(path)
         with self._reading(path):
             return None if table is None else table.transaction_version(application)
+
+    def latest(self, path: str) -> int | None:
+        """The newest version of the Delta table at `path`; None where there is no table."""
+        table = self._open(path)
+        return None if table is None else int(table.version())
 
     def commits(self, path: str, *, after: int = -1) -> Iterator[Commit]:
         """The commits of the Delta table at `path`, newest first; none where there is no table.

@@ -134,6 +134,7 @@ def test_paths_of_an_object_store_are_those_that_spark_takes() -> None:
     assert warehouse.table_path("t") == "s3a://lake/school/tables/t"
     assert warehouse.checkpoint_path("t.s", 2) == "s3a://lake/school/checkpoints/t.s/2"
     assert warehouse.rejected_path("t.s") == "s3a://lake/school/rejected/t.s"
+    assert warehouse.deleted_path("t.s", 2) == "s3a://lake/school/deleted/t.s/2"
     assert not warehouse.is_local
 
 

@@ -15,7 +15,7 @@ from sqlmig.cli.output import painted, print_json, say, to_json
 from sqlmig.cli.revisions import short_entry, verbose_entry
 
 if TYPE_CHECKING:
-    from sqlmig.commands.inspect import Status
+    from sqlmig.commands.state import Status
 
 _WATCHED_EVERY = 2.0
 """Seconds."""
@@ -194,17 +194,25 @@ def _clock(iso: str) -> str:
 
 
 def _connector_lines(state: Status) -> list[str]:
+    tells_lag = any(connector["behind"] is not None for connector in state.connectors.values())
     cells = [
         (
             name,
             f"{_rows(connector['rows'])} read",
+            *([_behind(connector["behind"])] if tells_lag else []),
             f"{connector['rejected']:,} bad kept aside" if connector["rejected"] else "",
             f"at {_clock(connector['last_read'])}" if connector["last_read"] else "",
             "FAILS" if connector["error"] else "",
         )
         for name, connector in state.connectors.items()
     ]
-    return _aligned(cells, "<><<<")
+    return _aligned(cells, "<>><<<" if tells_lag else "<><<<")
+
+
+def _behind(messages: int | None) -> str:
+    if messages is None:
+        return ""
+    return f"{messages:,} message{'' if messages == 1 else 's'} behind"
 
 
 def _sink_lines(state: Status) -> list[str]:

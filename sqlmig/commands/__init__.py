@@ -16,24 +16,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sqlmig.commands.data import execute, query
     from sqlmig.commands.deploy import approve, downgrade, reject, repair, upgrade
-    from sqlmig.commands.inspect import branches, check, current, diff, heads, history, show, status
+    from sqlmig.commands.inspect import branches, check, current, diff, heads, history, show
     from sqlmig.commands.merging import merge
     from sqlmig.commands.plans import make_plan
     from sqlmig.commands.project import Project, init, open_project
     from sqlmig.commands.revise import revision
     from sqlmig.commands.running import checkpoint, keep_running, resume, run, stop
     from sqlmig.commands.stamping import stamp
+    from sqlmig.commands.state import status
 
 _MODULES = {
     "data": ("execute", "query"),
     "deploy": ("approve", "downgrade", "reject", "repair", "upgrade"),
-    "inspect": ("branches", "check", "current", "diff", "heads", "history", "show", "status"),
+    "inspect": ("branches", "check", "current", "diff", "heads", "history", "show"),
     "merging": ("merge",),
     "plans": ("make_plan",),
     "project": ("Project", "init", "open_project"),
     "revise": ("revision",),
     "running": ("checkpoint", "keep_running", "resume", "run", "stop"),
     "stamping": ("stamp",),
+    "state": ("status",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -116,8 +116,8 @@ class Project:
                 spark,
                 app_name=f"sqlmig {self.config.pipeline}",
                 log_path=self.root / ".sqlmig" / "spark.log",
-                secrets=secrets,
                 packages=needed_packages(self._parsed.values()),
+                secrets=secrets,
             )
 
         return SparkEngine(session, self.warehouse, self.root)

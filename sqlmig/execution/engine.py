@@ -76,11 +76,18 @@ class Written:
 
 @dataclass(frozen=True)
 class Ingested:
-    """What one round of a source brought: rows read, bad records kept aside, the table after it."""
+    """What one round of a source brought.
+
+    Args:
+        rows: records read. rejected: bad ones that were kept aside.
+        table: the table after it.
+        behind: records that the source has and the round did not read; None where that is unknown.
+    """
 
     rows: int
     rejected: int
     table: Written
+    behind: int | None = None
 
 
 class Warehouse(Protocol):

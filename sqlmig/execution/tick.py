@@ -163,7 +163,7 @@ class Ticker:
             try:
                 result = self._engine.ingest(self._program, source, connector, table, mark)
             except SqlmigError as error:
-                self._fail(name, error.message)
+                self._fail(name, str(error))
                 cut = observed_cut(self._warehouse, cut)
                 continue
             if result.rows or result.rejected:
@@ -174,6 +174,7 @@ class Ticker:
                         connector,
                         rows=connector.rows + result.rows,
                         rejected=connector.rejected + result.rejected,
+                        behind=result.behind,
                     ),
                 )
                 self._observer(

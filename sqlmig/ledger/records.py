@@ -148,6 +148,7 @@ class ConnectorState:
         generation: counts resets, from 1.
         fingerprint: of the connector's definition, without secrets.
         rows, rejected: read so far by this generation; bad records kept aside.
+        behind: records that the last round that read any left for the next; None where unknown.
     """
 
     folder: str
@@ -155,6 +156,7 @@ class ConnectorState:
     fingerprint: str
     rows: int = 0
     rejected: int = 0
+    behind: int | None = None
 
     @property
     def offsets(self) -> str:
@@ -162,14 +164,17 @@ class ConnectorState:
         return f"{self.folder}/{self.generation}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
+        """As JSON; what is unknown is left out."""
+        data: dict[str, Any] = {
             "folder": self.folder,
             "generation": self.generation,
             "fingerprint": self.fingerprint,
             "rows": self.rows,
             "rejected": self.rejected,
         }
+        if self.behind is not None:
+            data["behind"] = self.behind
+        return data
 
     @staticmethod
     def from_dict(data: Json) -> ConnectorState:

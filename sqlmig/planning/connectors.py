@@ -1,4 +1,4 @@
-"""The steps of sources: started, continued, detached. Pure."""
+"""The steps of sources: checked, started, continued, detached. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,26 @@ from dataclasses import replace
 
 from sqlmig.ledger.records import ConnectorState
 from sqlmig.planning.draft import Draft
+from sqlmig.planning.source_options import check_source, reads_the_same
 from sqlmig.planning.steps import ContinueSource, DetachSource, StartSource
 from sqlmig.program.canonical import fingerprint
 from sqlmig.program.model import Source
+
+
+def check_sources(draft: Draft) -> None:
+    """Let what is wrong with the options of a source stand in the plan's way.
+
+    A source that ran as it is runs again as it did: going back is not stopped by a stricter check.
+    """
+    deployment = draft.deployment
+    ran = {
+        state.fingerprint
+        for states in (deployment.cut.connectors, deployment.connector_history)
+        for state in states.values()
+    }
+    for _, source in sorted(draft.target.sources.items()):
+        if fingerprint(source) not in ran:
+            draft.blockers.extend(check_source(source, draft.target.tables[source.table]))
 
 
 def plan_sources(draft: Draft) -> None:
@@ -43,6 +60,12 @@ def _plan_source(draft: Draft, name: str, source: Source, carried: set[str]) -> 
         and draft.change("source", name) is None
         and source.table not in draft.returned
     ):
+        return
+    was = draft.request.deployed.sources.get(name) if table_before is None else None
+    can_go_on = name in states and source.table not in draft.returned
+    if can_go_on and was is not None and reads_the_same(was, source):
+        how = "it goes on: only how it is read has changed"
+        _continue(draft, name, replace(states[name], fingerprint=mark), how)
         return
     if earlier is not None and earlier.fingerprint == mark:
         now = states.get(name)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import RelationState
-from sqlmig.planning.connectors import plan_sources
+from sqlmig.planning.connectors import check_sources, plan_sources
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.request import Request
 from sqlmig.planning.sinks import plan_sinks
@@ -38,6 +38,7 @@ def make_plan(request: Request) -> Plan:
     """
     draft = Draft(request)
     _check_supported(draft)
+    check_sources(draft)
     stages, blockers = split_stages(
         request.deployed, request.target, request.hops, request.revision
     )

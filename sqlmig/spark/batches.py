@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlmig.program.model import Table
+from sqlmig.spark.changes import Target, write_changes
 from sqlmig.spark.names import quoted
+from sqlmig.spark.progress import Gap
+from sqlmig.spark.streams import BLOCK, CORRUPT, DELETED, FILE, TIME, WHY
 from sqlmig.spark.upsert import ORDER, filled, length_limit, write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-CORRUPT = "__sqlmig_corrupt"
-FILE = "__sqlmig_file"
-TIME = "__sqlmig_time"
-BLOCK = "__sqlmig_block"
 _REASON = "__sqlmig_reason"
 
 
@@ -29,7 +28,8 @@ class BatchWriter:
         application: the name under which Delta remembers the batches.
         mark: JSON that each commit carries.
         secrets: values that must not be stored.
-        is_text: the format is text, so a record may be unreadable.
+        sequence: the column whose greater value is the later one; None for order of arrival.
+        deleted_path: where it is kept which keys were deleted, and when; None if nothing needs it.
     """
 
     table: Table
@@ -40,7 +40,8 @@ class BatchWriter:
     generation: int
     mark: str
     secrets: tuple[str, ...] = ()
-    is_text: bool = False
+    sequence: str | None = None
+    deleted_path: str | None = None
     failure: Exception | None = field(default=None, init=False)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -56,55 +57,93 @@ class BatchWriter:
 
         rows = self._judged(frame).persist()
         try:
+            is_good = F.col(_REASON).isNull()
             counts = rows.agg(
-                F.count(F.lit(1)).alias("all"), F.count(F.col(_REASON)).alias("bad")
+                F.count(F.lit(1)).alias("all"),
+                F.count(F.when(is_good, 1)).alias("good"),
+                F.count(F.when(is_good & F.col(DELETED), 1)).alias("deletes"),
             ).collect()[0]
-            rejected = int(counts["bad"])
-            good = int(counts["all"]) - rejected
+            good = int(counts["good"])
+            rejected = int(counts["all"]) - good
             note = self._note(batch, good, rejected)
             if rejected:
                 self._reject(rows.where(F.col(_REASON).isNotNull()), batch, note)
             if good:
-                kept = rows.where(F.col(_REASON).isNull())
-                write_rows(kept, self.table, self.table_path, note, (self.application, batch))
+                self._keep(rows.where(is_good), batch, note, has_deletes=counts["deletes"] > 0)
         finally:
             rows.unpersist()
+
+    def _keep(self, rows: DataFrame, batch: int, note: str, *, has_deletes: bool) -> None:
+        transaction = (self.application, batch)
+        if self.sequence is None and not has_deletes:
+            write_rows(rows, self.table, self.table_path, note, transaction)
+            return
+        target = Target(self.table, self.table_path, self.sequence, self.deleted_path)
+        write_changes(rows, target, note, transaction, has_deletes=has_deletes)
 
     def _judged(self, frame: DataFrame) -> DataFrame:
         """The rows with defaults filled in, their order, and why a row is bad."""
         from pyspark.sql import functions as F  # noqa: N812
 
         place = F.struct(
-            F.col(TIME), F.col(FILE), F.col(BLOCK), F.monotonically_increasing_id().alias("row")
+            F.col(TIME),
+            F.when(F.col(TIME).isNotNull(), F.col(FILE)).alias("file"),
+            F.col(BLOCK),
+            F.monotonically_increasing_id().alias("row"),
         )
         values: list[Expression] = []
-        reason: Any = F.when(F.col(CORRUPT).isNotNull(), F.lit("the record can't be read"))
+        reason: Any = F.when(F.col(WHY).isNotNull(), F.col(WHY))
         for column in self.table.columns:
             value = F.col(quoted(column.name))
             if column.default is not None:
                 value = F.coalesce(value, filled(column))
             values.append(value.alias(column.name))
+            # what deletes a row has to name it, and no more
+            counts = ~F.col(DELETED) | F.lit(column.name in self.table.primary_key)
             limit = length_limit(column)
             if limit is not None:
                 too_long = F.lit(f"`{column.name}` is longer than {limit}")
-                reason = reason.when(F.length(value) > limit, too_long)
+                reason = reason.when(counts & (F.length(value) > limit), too_long)
             if not column.nullable:
-                reason = reason.when(value.isNull(), F.lit(f"`{column.name}` is NULL"))
+                reason = reason.when(counts & value.isNull(), F.lit(f"`{column.name}` is NULL"))
+            if column.name == self.sequence:
+                unordered = F.lit(f"`{column.name}` is NULL, and says what comes later")
+                reason = reason.when(~F.col(DELETED) & value.isNull(), unordered)
         return frame.select(
             *values,
             F.col(CORRUPT),
             F.col(FILE),
+            F.col(DELETED),
             place.alias(ORDER),
             reason.alias(_REASON),
         )
 
+    def note_gap(self, session: SparkSession, gap: Gap) -> None:
+        """Tell among the bad records of offsets that a batch found empty."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        reason = f"{gap.count} offsets of the batch hold no record any more"
+        row = session.range(1).select(
+            F.lit(None).cast("string").alias(FILE),
+            F.lit(reason).alias(_REASON),
+            F.lit(f"from {gap.start} to {gap.end}").alias(CORRUPT),
+        )
+        note = self._note(gap.batch, 0, gap.count, is_gap=True)
+        self._append_rejected(row, gap.batch, note, f"{self.application}/gaps")
+
     def _reject(self, rows: DataFrame, batch: int, note: str) -> None:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        record = F.to_json(F.struct(*(F.col(quoted(c.name)) for c in self.table.columns)))
+        told = rows.select(FILE, _REASON, F.coalesce(F.col(CORRUPT), record).alias(CORRUPT))
+        self._append_rejected(told, batch, note, self.application)
+
+    def _append_rejected(self, rows: DataFrame, batch: int, note: str, application: str) -> None:
         from pyspark.sql import functions as F  # noqa: N812
 
         file = F.col(FILE)
         for secret in self.secrets:
             file = F.replace(file, F.lit(secret), F.lit("***"))
-        record = F.to_json(F.struct(*(F.col(quoted(c.name)) for c in self.table.columns)))
         (
             rows.select(
                 F.lit(self.connector).alias("connector"),
@@ -113,22 +152,24 @@ class BatchWriter:
                 F.current_timestamp().alias("at"),
                 file.alias("file"),
                 F.col(_REASON).alias("reason"),
-                F.coalesce(F.col(CORRUPT), record).alias("record"),
+                F.col(CORRUPT).alias("record"),
             )
             .write.format("delta")
             .mode("append")
             .option("userMetadata", note)
-            .option("txnAppId", self.application)
+            .option("txnAppId", application)
             .option("txnVersion", str(batch))
             .option("delta.logRetentionDuration", "interval 3650 days")
             .save(self.rejected_path)
         )
 
-    def _note(self, batch: int, rows: int, rejected: int) -> str:
-        source = {
+    def _note(self, batch: int, rows: int, rejected: int, *, is_gap: bool = False) -> str:
+        source: dict[str, object] = {
             "application": self.application,
             "batch": batch,
             "rows": rows,
             "rejected": rejected,
         }
+        if is_gap:
+            source["is_gap"] = True
         return json.dumps({**json.loads(self.mark), "source": source}, sort_keys=True)

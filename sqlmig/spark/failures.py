@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlmig.environment import redact
 from sqlmig.errors import EngineError, Location, SqlmigError
 from sqlmig.program.lexer import line_and_column
+from sqlmig.spark.packages import AVRO, KAFKA
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
 _WRAPPERS = frozenset(
@@ -21,6 +22,7 @@ _WRAPPERS = frozenset(
     }
 )
 _SUGGESTION = re.compile(r"\s*Did you mean one of the following\? \[(?P<names>[^\]]*)\]\.?")
+_STREAM = re.compile(r"\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception:\s*")
 _TAIL = re.compile(r"\s*(?:SQLSTATE: \w{5}.*|;?\s*\(?line \d+,? pos \d+\)?.*|== .*)$")
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _NOT_NULL = re.compile(
@@ -31,6 +33,7 @@ _NOT_NULL = re.compile(
 _NO_COLUMN = re.compile(
     r"^A column, variable, or function parameter with name (.+) cannot be resolved", re.IGNORECASE
 )
+_NO_FORMAT = re.compile(r"Failed to find (?:the )?data source: (?P<name>[\w.-]*\w)", re.IGNORECASE)
 _HINTS = {
     "DELTA_UNSUPPORTED_SUBQUERY": "Delta takes no subquery there; use MERGE INTO ... USING",
     "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE":
@@ -62,6 +65,9 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> Failure:
     if missing:
         column = missing["column"] or missing["checked"]
         return Failure(f"`{column}` may not be NULL", f"give `{column}` a value", condition)
+    no_format = _NO_FORMAT.search(text)
+    if no_format:
+        return _no_format(no_format["name"], condition)
     suggestion = _SUGGESTION.search(line)
     hint = _HINTS.get(condition or "")
     if suggestion:
@@ -74,6 +80,12 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> Failure:
     return Failure(_lower_first(line) or type(error).__name__, hint, condition)
 
 
+def _no_format(name: str, condition: str | None) -> Failure:
+    coordinates = {p.name: p.coordinates[0] for p in (AVRO, KAFKA)}.get(name.lower())
+    hint = f"start it with the package {coordinates}" if coordinates else None
+    return Failure(f"Spark has no format `{name}`", hint, condition)
+
+
 def _telling_line(text: str) -> tuple[str | None, str]:
     """The condition and the line that tell most: the innermost that is not a mere wrapper."""
     for match in _CONDITION.finditer(text):
@@ -83,7 +95,7 @@ def _telling_line(text: str) -> tuple[str | None, str]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return None, ""
-    line = lines[0]
+    line = _STREAM.sub("", lines[0])
     if line.startswith("An error occurred while calling") and len(lines) > 1:
         line = lines[1]
     return None, re.sub(r"^:?\s*(?:[a-z][\w$]*\.)+[A-Z][\w$]*:\s*", "", line)

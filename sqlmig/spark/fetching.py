@@ -56,10 +56,12 @@ def _retrieve(
     package: Package, home: Path, conf: Mapping[str, str], shipped: tuple[str, ...]
 ) -> None:
     (home / "ivy.xml").write_text(_wanted(package, shipped), encoding="utf-8")
+    own = home / "ivysettings.xml"
     settings = conf.get("spark.jars.ivySettings")
     if not settings:
-        settings = str(home / "ivysettings.xml")
-        Path(settings).write_text(_settings(conf), encoding="utf-8")
+        own.touch(mode=0o600)  # a repository's address may hold a password
+        own.write_text(_settings(conf), encoding="utf-8")
+        settings = str(own)
     java = find_java()
     assert java is not None, "a session checks it first"
     command = [
@@ -76,6 +78,8 @@ def _retrieve(
         raise EngineError(
             f"{_named(package)} could not be fetched within {_SECONDS} seconds", hint=_HINT
         ) from None
+    finally:
+        own.unlink(missing_ok=True)
     if done.returncode != 0:
         missing = [
             line.split("unresolved dependency:")[1].split(":")[0].strip()

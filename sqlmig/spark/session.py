@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import RLock
+from threading import RLock, local
 from typing import TYPE_CHECKING, Any
 
 from sqlmig.environment import cause, redact
@@ -16,6 +16,7 @@ from sqlmig.spark.fetching import fetch
 from sqlmig.spark.jars import DELTA, JarCache, cache_folder
 from sqlmig.spark.java import check_java
 from sqlmig.spark.log import output_into, prepare_log, start_error
+from sqlmig.spark.names import literal
 from sqlmig.spark.packages import Package, missing_packages
 from sqlmig.spark.settings import DELTA_EXTENSION, JOINED, SESSION_SETTINGS, settings_for
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _lock = RLock()
+_threads = local()
 _sessions: dict[tuple[tuple[str, str], ...], SparkSession] = {}
 
 
@@ -67,6 +69,8 @@ def open_session(
                     session = _reuse(conf) or _start(str(master), conf, app_name, log, packages)
             _silence_query_loggers()
             _sessions[key] = session
+        if not remote:
+            _give(session, conf, packages)
         return session
 
 
@@ -189,6 +193,24 @@ def _reuse(conf: Mapping[str, str]) -> SparkSession | None:
                     hint="run this command in a process of its own",
                 ) from error
     return session
+
+
+def _give(session: SparkSession, conf: Mapping[str, str], packages: Sequence[Package]) -> None:
+    """Add what the Spark was not started with: a later revision may need what none needed then.
+
+    Spark finds a format through the class loader of the thread that asks, so each thread adds it.
+    """
+    wanted = conf.get("spark.jars.packages")
+    if not packages or wanted == "":
+        return
+    jars = session.conf.get("spark.jars", "") or ""
+    given: set[tuple[str, str]] = _threads.__dict__.setdefault("given", set())
+    for package in missing_packages(packages, _split(wanted)):
+        mark = (session.conf.get("spark.app.id", "") or "", package.name)
+        if package.artifact.split(":")[1] not in jars and mark not in given:
+            for jar in fetch(package, conf):
+                session.sql(f"ADD JAR {literal(str(jar))}")
+            given.add(mark)
 
 
 def _need_pyspark(*, classic: bool) -> None:

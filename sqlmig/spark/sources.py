@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlmig.environment import redact
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Ingested, Mark
 from sqlmig.ledger.records import ConnectorState, RelationState
+from sqlmig.planning.source_options import column_named, reads_changes
 from sqlmig.program.model import Source, Table
-from sqlmig.spark.batches import BLOCK, CORRUPT, FILE, TIME, BatchWriter
-from sqlmig.spark.failures import describe, told
-from sqlmig.spark.names import quoted
+from sqlmig.spark.batches import BatchWriter
+from sqlmig.spark.changes import Target, make_deleted
+from sqlmig.spark.failures import told
+from sqlmig.spark.progress import gaps, messages_behind
 from sqlmig.spark.sessions import Sessions
-from sqlmig.spark.tables import storage_type
+from sqlmig.spark.source_failures import describe_source
+from sqlmig.spark.source_options import OptionReader
+from sqlmig.spark.streams import open_stream
 from sqlmig.warehouse import DeltaWarehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_FILES = frozenset({"json", "csv", "parquet", "orc", "avro", "text", "xml"})
-_TEXT = frozenset({"json", "csv", "xml"})
-"""Formats whose reader hands over the text of a record that it can't read."""
-_SECRET = re.compile(r"\$\{env:([^}]+)\}")
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,11 @@ class Ingestion:
         return self.warehouse.rejected_path(self.connector.folder)
 
     @property
+    def deleted_path(self) -> str:
+        """Where it is kept which keys were deleted, and when."""
+        return self.warehouse.deleted_path(self.connector.folder, self.connector.generation)
+
+    @property
     def checkpoint(self) -> str:
         """Where the offsets are."""
         return self.warehouse.checkpoint_path(self.connector.folder, self.connector.generation)
@@ -76,8 +79,7 @@ class SourceReader:
     """
 
     def __init__(self, project_root: Path, secrets: Callable[[str], str | None]) -> None:
-        self._root = project_root
-        self._secrets = secrets
+        self._options = OptionReader(project_root, secrets)
 
     def ingest(self, sessions: Sessions, ingestion: Ingestion) -> Ingested:
         """Read what the source has now, each record once.
@@ -92,33 +94,28 @@ class SourceReader:
         source = ingestion.source
         what = f"source `{source.connector}`"
         hidden: list[str] = []
-        options = self._options(source, hidden)
+        options = self._options.read(source, ingestion.table, hidden)
         _check_offsets(ingestion, what)
         before = ingestion.warehouse.version(ingestion.state.folder)
-        writer = BatchWriter(
-            table=ingestion.table,
-            table_path=ingestion.table_path,
-            rejected_path=ingestion.rejected_path,
-            application=ingestion.application,
-            connector=source.connector,
-            generation=ingestion.connector.generation,
-            mark=ingestion.mark.to_json(),
-            secrets=tuple(hidden),
-            is_text=source.format.lower() in _TEXT,
-        )
         with told(what, begins=source.location, secrets=hidden):
-            frame = _stream(sessions.fresh(), ingestion, options)
-            self._run(frame, ingestion, writer, what, hidden)
-        return _result(ingestion, before)
+            session = sessions.fresh()
+            writer = _writer(session, ingestion, options, hidden)
+            frame = open_stream(session, source, ingestion.table, options)
+            progress = self._run(frame, ingestion, writer, options, what, hidden)
+            if options.get("on_data_loss") == "skip":
+                for gap in gaps(progress, _read(ingestion)):
+                    writer.note_gap(session, gap)
+        return _result(ingestion, before, messages_behind(progress))
 
     def _run(
         self,
         frame: DataFrame,
         ingestion: Ingestion,
         writer: BatchWriter,
+        options: Mapping[str, str],
         what: str,
         hidden: list[str],
-    ) -> None:
+    ) -> Sequence[Any]:
         query = (
             frame.writeStream.foreachBatch(writer)
             .option("checkpointLocation", ingestion.checkpoint)
@@ -127,124 +124,46 @@ class SourceReader:
         )
         try:
             query.awaitTermination()
+            return list(query.recentProgress)
         except Exception as error:
             cause = writer.failure or error
-            failure = describe(cause, hidden)
-            message, hint = failure.message, failure.hint
-            file = _file_in(str(cause)) or _file_in(str(error))
-            if file and file not in message:
-                message = f"{redact(file, hidden)} can't be read: {message}"
-            if "CSV header does not conform" in str(cause):
-                message, hint = _header_message(str(cause), hidden)
-            if file and hint is None:
-                hint = "mend or remove the file; the rows of other files stay as they are"
+            failure = describe_source(ingestion.source, options, (cause, error), hidden)
             shown = RuntimeError(redact(str(cause), hidden)) if hidden else cause
-            location = ingestion.source.location
-            raise EngineError(f"{what}: {message}", location=location, hint=hint) from shown
+            raise EngineError(
+                f"{what}: {failure.message}",
+                location=ingestion.source.location,
+                hint=failure.hint,
+            ) from shown
         finally:
             with suppress(Exception):
                 query.stop()
 
-    def _options(self, source: Source, hidden: list[str]) -> dict[str, str]:
-        """The options with secrets put in; adds their values to `hidden`.
 
-        Raises:
-            EngineError: a secret or the directory is missing, or bad records would be dropped.
-        """
-        options: dict[str, str] = {}
-        for key, text in source.options:
-            options[key.lower()] = _SECRET.sub(
-                lambda match: self._secret(match[1], source, hidden), text
-            )
-        what = f"source `{source.connector}`"
-        drops = options.get("mode", "").upper() == "DROPMALFORMED"
-        for key in ("ignorecorruptfiles", "ignoremissingfiles"):
-            drops |= options.get(key, "").lower() == "true"
-        if drops:
-            raise EngineError(
-                f"{what} would drop records silently",
-                location=source.location,
-                hint="leave out `mode` and `ignoreCorruptFiles`: bad records are kept aside",
-            )
-        if source.format.lower() in _FILES:
-            options["path"] = self._path(source, options.get("path"), hidden)
-        return options
-
-    def _secret(self, name: str, source: Source, hidden: list[str]) -> str:
-        value = self._secrets(name)
-        if value is None:
-            raise EngineError(
-                f"source `{source.connector}`: the environment variable {name} is not set",
-                location=source.location,
-                hint=f"export {name}=...",
-            )
-        hidden.append(value)
-        return value
-
-    def _path(self, source: Source, path: str | None, hidden: list[str]) -> str:
-        what = f"source `{source.connector}`"
-        if not path:
-            raise EngineError(
-                f"{what} has no `path`",
-                location=source.location,
-                hint="OPTIONS (path 'data/grades')",
-            )
-        if "://" in path or path.startswith("file:"):
-            return path
-        place = Path(path) if Path(path).is_absolute() else self._root / path
-        is_pattern = any(sign in path for sign in "*?[{")
-        if not is_pattern and not place.exists():
-            raise EngineError(
-                f"{what}: there is no directory {redact(path, hidden)}",
-                location=source.location,
-                hint=f"make it, or correct `path`; it is looked for in {self._root}"
-                if not Path(path).is_absolute()
-                else "make it, or correct `path`",
-            )
-        return str(place)
-
-
-def _stream(
-    session: SparkSession, ingestion: Ingestion, options: Mapping[str, str]
-) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    kind = ingestion.source.format.lower()
-    columns = ingestion.table.columns
-    reader = session.readStream.format(kind)
-    if kind not in _FILES:
-        frame = reader.options(**options).load()
-        given = {name.lower() for name in frame.columns}
-        selected = [
-            F.col(quoted(c.name)) if c.name.lower() in given else F.lit(None).alias(c.name)
-            for c in columns
-        ]
-        nothing = F.lit(None)
-        return frame.select(
-            *selected,
-            nothing.cast("string").alias(CORRUPT),
-            nothing.cast("string").alias(FILE),
-            nothing.cast("timestamp").alias(TIME),
-            nothing.cast("long").alias(BLOCK),
-        )
-    ours = {"ignorecorruptfiles": "false"}
-    schema = ", ".join(f"{quoted(c.name)} {storage_type(c.type)}" for c in columns)
-    if kind in _TEXT:
-        ours |= {"mode": "PERMISSIVE", "columnnameofcorruptrecord": CORRUPT}
-        schema += f", {quoted(CORRUPT)} string"
-        if options.get("header", "").lower() == "true":
-            ours["enforceschema"] = "false"  # else columns are taken by place, whatever their names
-    frame = reader.options(**{**ours, **options}).schema(schema).load()
-    return frame.select(
-        *(F.col(quoted(c.name)) for c in columns),
-        (F.col(CORRUPT) if kind in _TEXT else F.lit(None).cast("string")).alias(CORRUPT),
-        F.col("_metadata.file_path").alias(FILE),
-        F.col("_metadata.file_modification_time").alias(TIME),
-        F.col("_metadata.file_block_start").alias(BLOCK),
+def _writer(
+    session: SparkSession, ingestion: Ingestion, options: Mapping[str, str], hidden: Sequence[str]
+) -> BatchWriter:
+    table, kind = ingestion.table, ingestion.source.format.lower()
+    column = column_named(table, options.get("sequence_by", ""))
+    sequence = column.name if column is not None else None
+    may_delete = "delete_when" in options or kind == "kafka" or reads_changes(options)
+    deleted = ingestion.deleted_path if sequence and may_delete else None
+    if deleted is not None and ingestion.warehouse.latest(deleted) is None:
+        make_deleted(session, Target(table, ingestion.table_path, sequence, deleted))
+    return BatchWriter(
+        table=table,
+        table_path=ingestion.table_path,
+        rejected_path=ingestion.rejected_path,
+        application=ingestion.application,
+        connector=ingestion.source.connector,
+        generation=ingestion.connector.generation,
+        mark=ingestion.mark.to_json(),
+        secrets=tuple(hidden),
+        sequence=sequence,
+        deleted_path=deleted,
     )
 
 
-def _result(ingestion: Ingestion, before: int) -> Ingested:
+def _result(ingestion: Ingestion, before: int, behind: int | None) -> Ingested:
     warehouse, connector = ingestion.warehouse, ingestion.connector
     rows = 0
     for commit in warehouse.commits(ingestion.table_path):
@@ -258,15 +177,24 @@ def _result(ingestion: Ingestion, before: int) -> Ingested:
         if _is_of(commit.note, ingestion)
     )
     table = warehouse.written(ingestion.state.folder)
-    return Ingested(rows, max(0, rejected - connector.rejected), table)
+    return Ingested(rows, max(0, rejected - connector.rejected), table, behind)
+
+
+def _read(ingestion: Ingestion) -> dict[int, int]:
+    """Batch -> good and bad records that it brought, of all that are known."""
+    found: dict[int, dict[str, int]] = {}
+    for path in (ingestion.table_path, ingestion.rejected_path):
+        for commit in ingestion.warehouse.commits(path):
+            source = commit.note.get("source", {})
+            if _is_of(commit.note, ingestion) and not source.get("is_gap"):
+                # both commits of a batch say both numbers
+                found.setdefault(int(source["batch"]), {}).update(source)
+    return {batch: int(n["rows"]) + int(n["rejected"]) for batch, n in found.items()}
 
 
 def _is_of(note: Mapping[str, object], ingestion: Ingestion) -> bool:
     source = note.get("source")
-    return (
-        isinstance(source, Mapping)
-        and source.get("application") == ingestion.application
-    )
+    return isinstance(source, Mapping) and source.get("application") == ingestion.application
 
 
 def _check_offsets(ingestion: Ingestion, what: str) -> None:
@@ -289,26 +217,3 @@ def _check_offsets(ingestion: Ingestion, what: str) -> None:
                 hint="restore that folder from a backup, or change the source by a revision, "
                 "which reads it again from the beginning",
             )
-
-
-_FILE = re.compile(r"((?:file|s3a?|hdfs|abfss?|gs):/[^\s,;'\"]+|/[^\s,;'\"]+\.\w+)")
-
-
-def _file_in(text: str) -> str | None:
-    """The file that an error of a reader names."""
-    for line in text.splitlines():
-        if "reading file" in line or "FAILED_READ_FILE" in line or "CSV file:" in line:
-            match = _FILE.search(line)
-            if match:
-                return match[1].rstrip(".")
-    return None
-
-
-def _header_message(text: str, hidden: list[str]) -> tuple[str, str]:
-    parts = dict(re.findall(r"^\s*(Header|Schema|CSV file):\s*(.*)$", text, re.MULTILINE))
-    file = redact(parts.get("CSV file", "a file"), hidden)
-    return (
-        f"{file}: its header is ({parts.get('Header', '?')}), "
-        f"the table's columns are ({parts.get('Schema', '?')})",
-        "the columns of a CSV file with a header come in the table's order",
-    )

@@ -253,6 +253,25 @@ def test_status_of_a_runner_and_of_what_fails(two: Shell) -> None:
     assert (answer["runner"]["is_alive"], answer["runner"]["ticks"]) == (True, 7)
 
 
+def test_status_tells_how_far_a_source_is_behind(two: Shell) -> None:
+    connectors = {
+        "grades.feed": ConnectorState("grades.feed", 1, "f", rows=12_000, behind=1_234),
+        "grades.files": ConnectorState("grades.files", 1, "f", rows=1),
+        "grades.slow": ConnectorState("grades.slow", 1, "f", rows=2, rejected=3, behind=1),
+    }
+    two.project.journal.refresh()
+    two.project.journal.append(Kind.TICK, Status.DONE, cut=Cut({}, connectors).to_dict())
+
+    said = re.sub(r" +at \S+$", "", two("status").out, flags=re.MULTILINE)
+    assert said.endswith(
+        "sources:\n"
+        "  grades.feed   12,000 rows read  1,234 messages behind\n"
+        "  grades.files        1 row read\n"
+        "  grades.slow        2 rows read       1 message behind  3 bad kept aside\n"
+    )
+    assert two("status", "--json").json["connectors"]["grades.feed"]["behind"] == 1_234
+
+
 def test_status_while_a_plan_waits(two: Shell) -> None:
     plan = await_approval(two.project)
 

@@ -16,6 +16,7 @@ from sqlmig.cli.app import COMMANDS
 from sqlmig.config import parse_config
 from sqlmig.errors import ApprovalRequired, BlockedError, RejectedError, SqlmigError
 from sqlmig.planning.directives import Operations
+from sqlmig.planning.source_options import check_source
 from sqlmig.program.diff import ProgramDiff, diff_programs
 from sqlmig.program.parse import parse_program
 from sqlmig.program.variables import substitute
@@ -107,6 +108,15 @@ def test_every_statement_is_read(block: Block) -> None:
     variables = [word.removeprefix("vars:") for word in block.words if word.startswith("vars:")]
     files = substitute({str(block): block.text}, dict.fromkeys(variables, "landing"))
     assert parse_program(files).relations
+
+
+@pytest.mark.parametrize("block", of("sql"), ids=str)
+def test_every_source_has_options_that_a_plan_takes(block: Block) -> None:
+    variables = [word.removeprefix("vars:") for word in block.words if word.startswith("vars:")]
+    files = substitute({str(block): block.text}, dict.fromkeys(variables, "landing"))
+    program = parse_program(files)
+    for source in program.sources.values():
+        assert check_source(source, program.tables[source.table]) == ()
 
 
 def test_getting_started_shows_the_sql_that_init_writes() -> None:

@@ -41,7 +41,15 @@ def _relation(
 
 
 _relations = _relation(st.none() | _relation(st.none()))
-_connectors = st.builds(ConnectorState, _names, _numbers, _names, rows=_numbers, rejected=_numbers)
+_connectors = st.builds(
+    ConnectorState,
+    _names,
+    _numbers,
+    _names,
+    rows=_numbers,
+    rejected=_numbers,
+    behind=st.none() | _numbers,
+)
 _contents = st.builds(PinnedContents, _names, _numbers, _names)
 _sinks = st.builds(
     SinkState,
