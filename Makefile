@@ -14,7 +14,7 @@ FIND_PYTHON = for name in $(CANDIDATES); do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
 	&& { command -v "$$name"; break; }; done
 
-.PHONY: help example test test-fast faults lint format bench docs dist clean java
+.PHONY: help example test test-fast faults clusters lint format bench docs dist clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
@@ -32,6 +32,9 @@ test-fast: $(INSTALLED) ## the tests that start neither Spark nor other processe
 
 faults: java $(INSTALLED) ## kill, pause and fill up: 200 seeded runs of each kind (RUNS=...)
 	@SQLMIG_FAULT_RUNS=$(or $(RUNS),200) $(BIN)/python -m pytest tests/faults $(PYTEST_ARGS)
+
+clusters: java $(INSTALLED) ## the stories on local Spark, a standalone cluster and Spark Connect
+	@SQLMIG_CLUSTERS=local,standalone,connect $(BIN)/python -m pytest tests/cluster $(PYTEST_ARGS)
 
 lint: $(INSTALLED) ## ruff, mypy --strict, import-linter
 	@echo "ruff"; $(BIN)/ruff check --quiet .

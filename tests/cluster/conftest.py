@@ -17,6 +17,21 @@ from tests.cluster.desk import Desk
 from tests.cluster.servers import ROOT, SHORT_LIVED, SMALL, Server, Standalone, connect_server
 from tests.cluster.servers import standalone as started_standalone
 
+CLUSTERS = os.environ.get("SQLMIG_CLUSTERS", "connect").split(",")
+"""`make clusters` names all three; the others take a quarter of an hour."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what looks at a cluster that no story of this run uses."""
+    unused = [
+        item
+        for item in items
+        if "standalone" in getattr(item, "fixturenames", ()) and "standalone" not in CLUSTERS
+    ]
+    if unused:
+        config.hook.pytest_deselected(items=unused)
+        items[:] = [item for item in items if item not in unused]
+
 
 @pytest.fixture(scope="session")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -63,7 +78,7 @@ def connect(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield server
 
 
-@pytest.fixture(scope="module", params=["local", "standalone", "connect"])
+@pytest.fixture(scope="module", params=CLUSTERS)
 def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
     """Commands on one cluster after the other."""
     python = Path(sys.executable)
