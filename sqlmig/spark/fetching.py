@@ -20,9 +20,11 @@ _CENTRAL = "https://repo1.maven.org/maven2/"
 _SHIPPED = (
     *SHIPPED_WITH_SPARK,
     "at.yawk.lz4:*",
+    "org.apache.spark:spark-tags_2.13",
     "org.lz4:*",
-    "org.scala-lang:*",
     "org.scala-lang.modules:*",
+    "org.scala-lang:*",
+    "org.tukaani:*",
 )
 _SECONDS = 600
 
