@@ -79,18 +79,15 @@ def give_way(
         return
     runner = journal.deployment.runner
     assert runner is not None
-    if not (
-        seems_gone(holder, journal.clock()) and is_gone(journal, runner_holder, observer, sleep)
-    ):
-        rest = holder.owner.lease
-        raise EngineError(
-            f"the pipeline is ticking in {describe_owner(holder.owner)}",
-            hint="`sqlmig status` shows what it does"
-            if not runner.is_once
-            else f"run the command again when the tick is over; a process that died elsewhere "
-            f"is replaced after {rest:g} s",
-        )
-    replace_runner(journal, warehouse, runner)
+    if seems_gone(holder, journal.clock()) and is_gone(journal, runner_holder, observer, sleep):
+        replace_runner(journal, warehouse, runner)
+        return
+    raise EngineError(
+        f"the pipeline is ticking in {describe_owner(holder.owner)}",
+        hint="run the command again when its tick is over"
+        if runner.is_once
+        else "`sqlmig status` shows what it does; only one process ticks a pipeline",
+    )
 
 
 def replace_runner(journal: Journal, warehouse: Warehouse, runner: Runner) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -99,7 +100,8 @@ class Ticker:
         self._lease.check()
         journal = self._journal
         check_program(journal.deployment, self._program)
-        run = f"tick-{journal.deployment.seq}-{journal.owner.token[:8]}"
+        # a tick is never gone on with, so its name is its own, even if it could record nothing
+        run = f"tick-{journal.deployment.seq}-{journal.owner.token[:8]}-{uuid.uuid4().hex[:8]}"
         try:
             before = journal.deployment.cut
             cut = observed_cut(self._warehouse, before)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
 
-from sqlmig.errors import EngineError, StepFailed, UnfinishedPlanError
+from sqlmig.errors import EngineError, LedgerError, StepFailed, UnfinishedPlanError
 from sqlmig.execution import events, process
 from sqlmig.execution.backoff import LONGEST, Backoff
 from sqlmig.execution.runner import PipelineRunner, RunnerSettings
 from sqlmig.ledger.deployment import State
-from sqlmig.ledger.records import Kind, Status
-from tests.fakes import Died, Pipeline, Revision, World, parse
+from sqlmig.ledger.records import Kind, Record, Status
+from tests.fakes import Died, MemoryLedger, Pipeline, Revision, World, parse
 
 SQL = """
 CREATE TABLE t (a INT);
@@ -338,3 +339,30 @@ def test_after_many_ticks_the_ledger_has_a_checkpoint() -> None:
     assert kinds(pipeline).count("checkpoint done") == 1
     assert pipeline.deployment.ticks == 101
     assert len(pipeline.deployment.materializations) <= 6
+
+
+def test_two_ticks_never_share_a_name_even_if_the_first_could_record_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By its name a commit is known as made: a second tick must not take the first one's for it."""
+    pipeline = deployed()
+    append = MemoryLedger.append
+    refused: list[Kind] = []
+
+    def full_disk(ledger: MemoryLedger, records: Sequence[Record], expected: int) -> object:
+        if records[0].kind is Kind.TICK and not refused:
+            refused.append(records[0].kind)
+            raise LedgerError("no space left on device")
+        return append(ledger, records, expected)
+
+    monkeypatch.setattr(MemoryLedger, "append", full_disk)
+
+    def more_records() -> None:
+        pipeline.world.inputs["/t"].append(3)
+        time.sleep(0.15)  # as long as a tick that failed is not tried again
+
+    run(pipeline, nothing, more_records, nothing)
+    assert refused == [Kind.TICK]
+    pipeline.check_views()
+    runs = [v.mark.run for v in pipeline.world.tables["v"] if v.mark]
+    assert len(runs) == len(set(runs)) >= 2
