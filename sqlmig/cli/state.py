@@ -150,7 +150,8 @@ def _status_lines(state: Status) -> list[str]:
 
 
 def _runner_words(runner: Mapping[str, Any], died: Mapping[bool | None, str]) -> str:
-    words = f"{runner['process']}{died[runner['is_alive']]}, since {runner['since']}"
+    since = _time(datetime.fromisoformat(runner["since"]))
+    words = f"{runner['process']}{died[runner['is_alive']]}, since {since}"
     if runner["is_paused"]:
         words += ", paused"
     if runner["ticks"]:

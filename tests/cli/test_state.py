@@ -243,7 +243,7 @@ def test_status_of_a_runner_and_of_what_fails(two: Shell) -> None:
     said = two("status").out
 
     assert re.search(
-        r"^runner      process \d+ on \S+, since \S+, 7 ticks, [\d.e+]+ a minute, 1\.2 s each$",
+        r"^runner      process \d+ on \S+, since \S+ \S+ UTC, 7 ticks, [\d.e+]+ a minute, 1\.2 s each$",
         said,
         re.MULTILINE,
     ), said
