@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -243,7 +245,8 @@ def test_status_of_a_runner_and_of_what_fails(two: Shell) -> None:
     said = two("status").out
 
     assert re.search(
-        r"^runner      process \d+ on \S+, since \S+ \S+ UTC, 7 ticks, [\d.e+]+ a minute, 1\.2 s each$",
+        r"^runner      process \d+ on \S+, since \S+ \S+ UTC, 7 ticks, "
+        r"[\d.e+]+ a minute, 1\.2 s each$",
         said,
         re.MULTILINE,
     ), said
@@ -270,6 +273,24 @@ def test_status_tells_how_far_a_source_is_behind(two: Shell) -> None:
         "  grades.slow        2 rows read       1 message behind  3 bad kept aside\n"
     )
     assert two("status", "--json").json["connectors"]["grades.feed"]["behind"] == 1_234
+
+
+def test_status_is_watched_until_it_is_interrupted(
+    two: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert two("status", "--watch").out.count("state       Running\n") == 2
+    pauses.clear()
+    lines = two("status", "--watch", "--json").out.splitlines()
+    assert [json.loads(line)["state"] for line in lines] == ["Running", "Running"]
+    assert pauses == [2.0, 2.0]
 
 
 def test_status_while_a_plan_waits(two: Shell) -> None:
