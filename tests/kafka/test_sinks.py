@@ -56,8 +56,8 @@ def test_a_keyed_sink_sends_upserts_and_tombstones_and_its_readers_have_the_rela
     kafka: Broker, spark: SparkSession, tmp_path: Path
 ) -> None:
     # given
-    kafka.create_topic("people")
-    sink = "CREATE SINK feed FROM people USING kafka OPTIONS (SERVERS, topic 'people');"
+    kafka.create_topic("sent_people")
+    sink = "CREATE SINK feed FROM people USING kafka OPTIONS (SERVERS, topic 'sent_people');"
     pipeline = over(kafka, spark, tmp_path, sink)
 
     # when
@@ -69,12 +69,12 @@ def test_a_keyed_sink_sends_upserts_and_tombstones_and_its_readers_have_the_rela
     assert pipeline.send("people.feed", batch) == 3
 
     # then
-    first = decoded(kafka.consume("people"))[:2]
+    first = decoded(kafka.consume("sent_people"))[:2]
     assert sorted(first) == [
         ("1", '{"id":1,"name":"Ann","seen":"2026-06-10T12:00:00.000Z"}'),
         ("2", '{"id":2,"name":"Bob","seen":null}'),
     ]
-    second = decoded(kafka.consume("people"))[2:]
+    second = decoded(kafka.consume("sent_people"))[2:]
     assert sorted(second, key=str) == [
         ("1", None),
         ("2", '{"id":2,"name":"Bo","seen":null}'),
@@ -86,29 +86,29 @@ def test_a_keyed_sink_sends_upserts_and_tombstones_and_its_readers_have_the_rela
     assert pipeline.send("people.feed", batch) == 3
 
     # then: the same records, and readers who have the same
-    messages = kafka.consume("people")
+    messages = kafka.consume("sent_people")
     assert sorted(decoded(messages)[5:], key=str) == sorted(second, key=str)
     assert compacted(messages) == {key: value for key, value in second if value is not None}
 
     # when: the rest
     assert pipeline.send("people.feed") == 2
-    assert compacted(kafka.consume("people")) == {}
+    assert compacted(kafka.consume("sent_people")) == {}
 
 
 def test_several_key_columns_are_a_json_object_and_without_a_key_rows_have_op_and_batch(
     kafka: Broker, spark: SparkSession, tmp_path: Path
 ) -> None:
     # given
-    for topic in ("marks", "log", "rows"):
+    for topic in ("sent_marks", "sent_log", "sent_rows"):
         kafka.create_topic(topic, 2)
     pipeline = over(
         kafka,
         spark,
         tmp_path,
         """
-        CREATE SINK feed FROM marks USING kafka OPTIONS (SERVERS, topic 'marks', format 'csv');
-        CREATE SINK log FROM marks USING kafka OPTIONS (SERVERS, topic 'log', key '');
-        CREATE SINK avro FROM marks USING kafka OPTIONS (SERVERS, topic 'rows', format 'avro');
+        CREATE SINK feed FROM marks USING kafka OPTIONS (SERVERS, topic 'sent_marks', format 'csv');
+        CREATE SINK log FROM marks USING kafka OPTIONS (SERVERS, topic 'sent_log', key '');
+        CREATE SINK avro FROM marks USING kafka OPTIONS (SERVERS, topic 'sent_rows', format 'avro');
         """,
     )
     pipeline.execute("INSERT INTO marks VALUES ('a', 1, 9.5), ('b', 1, NULL)")
@@ -120,11 +120,11 @@ def test_several_key_columns_are_a_json_object_and_without_a_key_rows_have_op_an
     assert pipeline.send("marks.log") == 2
 
     # then
-    assert sorted(decoded(kafka.consume("marks"))) == [
+    assert sorted(decoded(kafka.consume("sent_marks"))) == [
         ('{"class":"a","id":1}', "a,1,9.5"),
         ('{"class":"b","id":1}', "b,1,"),
     ]
-    log = decoded(kafka.consume("log"))
+    log = decoded(kafka.consume("sent_log"))
     assert {key for key, _ in log} == {None}
     rows = [json.loads(value or "") for _, value in log]
     assert sorted((r["_batch"], r["_op"], r["class"], r["mark"] or 0) for r in rows) == [
@@ -133,7 +133,7 @@ def test_several_key_columns_are_a_json_object_and_without_a_key_rows_have_op_an
         (2, "delete", "b", 0),
         (2, "insert", "b", 10.0),
     ]
-    avro = kafka.consume("rows")
+    avro = kafka.consume("sent_rows")
     assert sorted(m.key for m in avro if m.key) == [
         b'{"class":"a","id":1}',
         b'{"class":"b","id":1}',
