@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from sqlmig.ledger.records import ConnectorState
+from sqlmig.ledger.sink_state import SinkState
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.source_options import check_source, reads_the_same
 from sqlmig.planning.steps import ContinueSource, DetachSource, StartSource
@@ -75,19 +78,23 @@ def _plan_source(draft: Draft, name: str, source: Source, carried: set[str]) -> 
     _start(draft, name, mark, cause or "it was never started")
 
 
+def next_generation(
+    folder: str, *known: Mapping[Any, ConnectorState] | Mapping[Any, SinkState]
+) -> int:
+    """The first generation of a connector's folder that none of the `known` states has had."""
+    used = [s.generation for states in known for s in states.values() if s.folder == folder]
+    return 1 + max(used, default=0)
+
+
 def _start(draft: Draft, name: str, mark: str, cause: str) -> None:
     deployment = draft.deployment
-    generations = [
-        state.generation
-        for known in (
-            deployment.cut.connectors,
-            deployment.cut.detached_connectors,
-            deployment.connector_history,
-        )
-        for state in known.values()
-        if state.folder == name
-    ]
-    draft.add(StartSource(name, name, 1 + max(generations, default=0), mark), cause)
+    generation = next_generation(
+        name,
+        deployment.cut.connectors,
+        deployment.cut.detached_connectors,
+        deployment.connector_history,
+    )
+    draft.add(StartSource(name, name, generation, mark), cause)
 
 
 def _continue(draft: Draft, name: str, state: ConnectorState, cause: str) -> None:

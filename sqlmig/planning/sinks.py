@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlmig.ledger.sink_state import SinkState
+from sqlmig.planning.connectors import next_generation
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
 from sqlmig.planning.steps import Blocker
@@ -55,17 +56,13 @@ def _plan_sink(draft: Draft, name: str, sink: Sink, carried: set[str]) -> None:
 
 def _start(draft: Draft, name: str, mark: str, cause: str) -> None:
     deployment = draft.deployment
-    generations = [
-        state.generation
-        for known in (
-            deployment.cut.sinks,
-            deployment.cut.detached_sinks,
-            deployment.sink_history,
-        )
-        for state in known.values()
-        if state.folder == name
-    ]
-    draft.add(StartSink(name, name, 1 + max(generations, default=0), mark), cause)
+    generation = next_generation(
+        name,
+        deployment.cut.sinks,
+        deployment.cut.detached_sinks,
+        deployment.sink_history,
+    )
+    draft.add(StartSink(name, name, generation, mark), cause)
 
 
 def _continue(draft: Draft, name: str, state: SinkState, cause: str) -> None:
