@@ -10,6 +10,9 @@ INSTALLED := $(VENV)/.installed
 
 # The first Python >= 3.10 with venv; PYTHON=... chooses another.
 CANDIDATES := $(PYTHON) python3 python3.13 python3.12 python3.11 python3.10 python
+# Tests run in that many processes, a Spark each (2 GiB); a file stays together, long ones begin first.
+WORKERS ?= 2
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 FIND_PYTHON = for name in $(CANDIDATES); do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
 	&& { command -v "$$name"; break; }; done
@@ -25,10 +28,10 @@ example: java $(INSTALLED) ## run the worked example on local Spark and Delta
 
 test: java $(INSTALLED) ## lint, types, layout and all tests, the slow ones included
 	@$(MAKE) lint
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 test-fast: $(INSTALLED) ## the tests that start neither Spark nor other processes
-	@$(BIN)/python -m pytest -m "not spark and not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not spark and not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 faults: java $(INSTALLED) ## kill, pause and fill up: 200 seeded runs of each kind (RUNS=...)
 	@SQLMIG_FAULT_RUNS=$(or $(RUNS),200) $(BIN)/python -m pytest tests/faults $(PYTEST_ARGS)

@@ -24,11 +24,21 @@ settings.register_profile(
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+LONGEST_FIRST = ("stories", "cluster", "faults", "kafka", "spark")
+"""Folders whose files begin before all others, which then fill what is left of the processes."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that asks for Spark, so that `make test-fast` leaves it out."""
+    """Mark each test that asks for Spark, for `make test-fast` to leave it out, and order all."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    folder = item.path.parent.name
+    return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
 
 
 @pytest.fixture(autouse=True)

@@ -389,7 +389,7 @@ class FakeEngine(FakeWarehouse):
 
     def last_batch(self, program: Program, sink: Sink) -> int:
         """The greatest number at the sink's place."""
-        return max(self._world.sent.get(dict(sink.options)["path"], {0: None}))
+        return max(self._world.sent.get(dict(sink.options)["path"], {}), default=0)
 
     def _at(self, contents: PinnedContents) -> tuple[str, ...]:
         return self._world.tables[contents.folder][contents.version].contents

@@ -299,7 +299,7 @@ def test_a_fault_of_sqlmig_is_called_one(school: Shell, monkeypatch: pytest.Monk
     def fail(*_: object) -> None:
         raise KeyError("x")
 
-    monkeypatch.setattr("sqlmig.commands.inspect.status", fail)
+    monkeypatch.setattr("sqlmig.commands.state.status", fail)
 
     said = school("status", code=1)
     assert said.err == (
@@ -313,7 +313,7 @@ def test_an_interrupted_run_says_what_to_do(school: Shell, monkeypatch: pytest.M
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sqlmig.commands.inspect.status", interrupt)
+    monkeypatch.setattr("sqlmig.commands.state.status", interrupt)
     monkeypatch.setattr("sqlmig.commands.deploy.upgrade", interrupt)
 
     assert school("status", code=1).err == "\nerror: interrupted\n"
