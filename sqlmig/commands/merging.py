@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from sqlmig.commands.project import Project
@@ -140,13 +141,7 @@ def _history(graph: RevisionGraph, name: str) -> frozenset[str]:
 
 
 def _with_files(program: Program, files: Mapping[str, str]) -> Program:
-    return Program(
-        dict(sorted(files.items())),
-        program.relations,
-        program.sources,
-        program.sinks,
-        program.spelling_counts,
-    )
+    return replace(program, files=dict(sorted(files.items())))
 
 
 def _files(project: Project, name: str) -> Mapping[str, str]:

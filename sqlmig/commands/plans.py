@@ -157,15 +157,16 @@ def as_applied(
 
 
 def _analyzed(project: Project, plan: Plan, after: Program, *, was_deployed: bool) -> Plan:
-    """The plan with Spark's verdict on every new or changed query.
+    """The plan with Spark's verdict on every new or changed query and function.
 
     A revision that was deployed before was analysed then; it is not again when nothing has to be
     computed, so that going back starts no Spark.
     """
     computed = {s.action.relation for s in plan.steps if isinstance(s.action, Bootstrap)}
     restored = {s.action.relation for s in plan.steps if isinstance(s.action, Restore)}
-    changed = {c.name for c in plan.diff.changes if c.what == "view" and c.how != "removed"}
+    changed = {c.name for c in plan.diff.changes if c.how != "removed"}
     names = [n for n in after.order if n in after.views and n in (changed | computed) - restored]
+    names += sorted(changed & after.functions.keys())
     if plan.blockers or not names or (was_deployed and not computed):
         return plan
     return replace(plan, blockers=tuple(project.engine.analyze(after, names)))

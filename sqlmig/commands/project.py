@@ -193,7 +193,7 @@ class Project:
         return tuple(sorted(set(files) - parents))
 
     def working_files(self) -> Mapping[str, str]:
-        """The SQL that people edit: path -> text, sorted.
+        """The SQL and the functions in Python that people edit: path -> text, sorted.
 
         Raises:
             ProgramErrors: there is no `pipeline/`, or files that can't be read.
@@ -204,7 +204,7 @@ class Project:
         if not folder.is_dir():
             message, hint = "no such folder", "the pipeline's SQL is expected there, in *.sql files"
             errors.append(ProgramError(message, location=Location("pipeline"), hint=hint))
-        for path in sorted(folder.rglob("*.sql")):
+        for path in sorted((*folder.rglob("*.sql"), *(folder / "functions").glob("*.py"))):
             shown = path.relative_to(self.root).as_posix()
             try:
                 files[shown] = path.read_text(encoding="utf-8-sig")

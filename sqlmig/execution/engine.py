@@ -110,7 +110,7 @@ class Engine(Protocol):
     """What only Spark can do. Every method is one idempotent effect, or reads only."""
 
     def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
-        """Let Spark analyse the queries of `names` against the declared schemas."""
+        """Let Spark analyse the queries and functions of `names` against the declared schemas."""
 
     def create_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """Make an empty table in `folder`, or empty the one that an earlier try left there."""

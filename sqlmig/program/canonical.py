@@ -10,8 +10,9 @@ rule below drops. Each rule says why two queries that it makes equal give equal 
   anything. Hints are kept, for they are tokens.
 - `identifier_case`: words and quoted names are put in lower case. Spark compares keywords,
   functions and names without regard to case. The spelling of a name can still become data, in the
-  text that `to_json` makes: so it counts, in all queries of a program, when one of them calls such
-  a function, UNPIVOT, or a function that Spark doesn't bring along (`names_become_data`). Then
+  text that `to_json` makes: so it counts, in all queries of a program, when one of them, or a SQL
+  function of the program, calls such a function, UNPIVOT, or a function that neither Spark nor the
+  program's SQL brings along (`names_become_data`): a function in Python sees names of fields. Then
   `spelled_text` is compared too, where only such keywords are folded as the query uses for no
   column. A materialization's fingerprint always holds it.
 - `quoting`: backticks are dropped from a name that is a plain word and no keyword. To Spark's
@@ -34,7 +35,7 @@ from functools import lru_cache
 
 from sqlmig.program.lexer import QUOTED, WORD, Token
 from sqlmig.program.lineage import Columns, Lineage, visible_inputs
-from sqlmig.program.model import Program, Relation, Sink, Source, Table, View
+from sqlmig.program.model import Call, Function, Program, Relation, Sink, Source, Table, View
 from sqlmig.program.query import Query
 from sqlmig.program.vocabulary import FUNCTIONS, KEYWORDS
 
@@ -56,10 +57,16 @@ _CLAUSES = frozenset(
 )
 
 
-def names_become_data(queries: Iterable[Query]) -> bool:
-    """True when the spelling of names can become data somewhere in a program with these queries."""
+def names_become_data(queries: Iterable[Query], known: Iterable[str] = ()) -> bool:
+    """True when the spelling of names can become data somewhere in a program.
+
+    Args:
+        queries: its queries, and the bodies of its functions in SQL.
+        known: the names of those functions.
+    """
+    harmless = FUNCTIONS.union(known)
     return any(
-        not query.functions <= FUNCTIONS
+        not query.functions <= harmless
         or not query.functions.isdisjoint(_NAMES_BECOME_DATA)
         or "unpivot" in query.words
         for query in queries
@@ -88,6 +95,11 @@ def spelled_text(lineage: Lineage) -> str:
 def plain_text(query: Query) -> str:
     """The text without stars, with aliases and letter case: it depends on no schema."""
     return _token_texts(query, False)[1]
+
+
+def folded_text(query: Query) -> str:
+    """The text without stars, with aliases, in lower case: it depends on no schema."""
+    return _token_texts(query, False)[0]
 
 
 _memo: dict[tuple[str, bool], tuple[str, str]] = {}
@@ -217,13 +229,30 @@ def fingerprint(part: Relation | Source | Sink) -> str:
             key = repr(tuple(name.lower() for name in part.primary_key))
             return _hash("table", key, repr(part.comment), *columns)
         case View():
-            return _hash(
-                part.kind.value, repr(tuple(c.lower() for c in part.columns)), part.canonical
-            )
+            columns = [repr(tuple(c.lower() for c in part.columns))]
+            return _hash(part.kind.value, *columns, part.canonical, *calls_text(part.calls))
         case Source():
             return _hash("source", part.table, part.format, repr(part.options))
         case Sink():
             return _hash("sink", part.relation, part.format, repr(part.options))
+
+
+def calls_text(calls: Iterable[Call]) -> tuple[str, ...]:
+    """What the functions that a query calls add to its fingerprint; nothing where it has none."""
+    return tuple(f"calls {call.name} {call.mark}" for call in calls)
+
+
+def function_marks(function: Function, called: Iterable[Function]) -> tuple[str, str]:
+    """The fingerprints of a function and of all that it calls, which have theirs already.
+
+    The second one counts the letter case of names. A comment is no part of them.
+    """
+    others = sorted(called, key=lambda f: f.name)
+    head = ("function", function.language.value, repr(function.packages))
+    return (
+        _hash(*head, function.signature, function.body, *(f"{f.name} {f.mark}" for f in others)),
+        _hash(*head, function.spelled, *(f"{f.name} {f.spelled_mark}" for f in others)),
+    )
 
 
 def sink_fingerprint(sink: Sink, key: tuple[str, ...]) -> str:
@@ -251,7 +280,8 @@ def materialization_fingerprint(program: Program, name: str) -> str:
             continue
         relation = program.relations[current]
         if isinstance(relation, View) and (current == name or not relation.is_stored):
-            found[current] = _hash(fingerprint(relation), relation.spelled)
+            spelled = [f"calls {call.name} {call.spelled_mark}" for call in relation.calls]
+            found[current] = _hash(fingerprint(relation), relation.spelled, *spelled)
             pending.extend(relation.reads)
         else:
             found[current] = f"stored {_schema_text(relation)}"

@@ -6,7 +6,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from sqlmig.program.declared import Mistakes, Place
-from sqlmig.program.forms import Named, TableForm, ViewForm
+from sqlmig.program.forms import TableForm, ViewForm
+from sqlmig.program.head import Named
 from sqlmig.program.lineage import Lineage
 from sqlmig.program.query import Query, Reference
 from sqlmig.program.vocabulary import KEYWORDS

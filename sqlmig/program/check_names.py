@@ -3,13 +3,18 @@ fit."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlmig.program.declared import Declared, Mistakes
+from sqlmig.program.functions import called_by, reaches, refuse_identifier
+from sqlmig.program.model import Function
 
 Reads = dict[str, frozenset[str]]
 
 
-def find_reads(declared: Declared, mistakes: Mistakes) -> Reads:
-    """The relations that each view reads directly; notes every name that no statement creates.
+def find_reads(declared: Declared, functions: Mapping[str, Function], mistakes: Mistakes) -> Reads:
+    """The relations that each view reads directly, or by the functions that it calls; notes every
+    name that no statement creates.
 
     A query that could not be read depends on every name it mentions, but for mentions that would
     close a cycle: those can't be reads, or Spark will say so.
@@ -32,37 +37,18 @@ def find_reads(declared: Declared, mistakes: Mistakes) -> Reads:
                     declared.hint(relation),
                 )
         if "identifier" in query.functions:
-            _refuse_identifier(declared, name, mistakes)
+            refuse_identifier(view.name.text, query, place, view.query_at, mistakes)
         mentioned = query.suspects if query.is_read else query.mentioned
         uncertain += [(name, other) for other, _ in mentioned if declared.has(other)]
+        for function in called_by(query, functions):
+            if function.is_read:
+                reads[name] |= function.reads
+            else:
+                uncertain += [(name, other) for other in function.reads]
     for name, other in sorted(set(uncertain)):
-        if other not in reads[name] and not _reaches(reads, other, name):
+        if other not in reads[name] and not reaches(reads, other, name):
             reads[name].add(other)
     return {name: frozenset(inputs) for name, inputs in reads.items()}
-
-
-def _refuse_identifier(declared: Declared, name: str, mistakes: Mistakes) -> None:
-    view, place = declared.views[name]
-    for token in declared.queries[name].tokens:
-        if token.is_name and token.folded == "identifier":
-            mistakes.add(
-                f"`{view.name.text}` uses IDENTIFIER(...), which hides what it reads",
-                place.at(view.query_at + token.start),
-                "write the name itself",
-            )
-
-
-def _reaches(reads: dict[str, set[str]], start: str, goal: str) -> bool:
-    pending, seen = [start], {start}
-    while pending:
-        current = pending.pop()
-        if current == goal:
-            return True
-        for read in reads.get(current, ()):
-            if read not in seen:
-                seen.add(read)
-                pending.append(read)
-    return False
 
 
 def order_views(declared: Declared, reads: Reads, mistakes: Mistakes) -> list[str]:

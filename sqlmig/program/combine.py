@@ -1,5 +1,7 @@
 """Combines two programs that come from one: statement by statement. Pure; it knows no revisions.
 
+A file of functions in Python is one unit: what its parts mean depends on the others.
+
 A three-way merge as Git's, whose unit is a statement instead of a line: what only one side changed
 is taken from that side, its comments too; what both changed counts as one change when it means the
 same, and is a conflict otherwise. Whether the combined statements go together is for the parser.
@@ -12,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlmig.program.canonical import fingerprint, plain_text
+from sqlmig.program.declared import is_python
 from sqlmig.program.forms import BrokenForm, ConnectorForm, read_form
+from sqlmig.program.function_form import FunctionForm
 from sqlmig.program.lexer import split_statements, tokenize
 from sqlmig.program.model import Program, View
 from sqlmig.program.query import read_query
@@ -24,7 +28,7 @@ _SAME_LINE = re.compile(r"[ \t]*--[^\n]*(?=\n|\Z)")
 
 @dataclass(frozen=True)
 class Conflict:
-    """A relation or connector that both sides changed, each in its own way."""
+    """A relation, connector, function or file that both sides changed, each in its own way."""
 
     what: str
     name: str
@@ -102,6 +106,10 @@ def _is_same_text(one: tuple[str, _Piece] | None, other: tuple[str, _Piece] | No
 def _is_same(key: Key, one: Program, other: Program, spelling: bool) -> bool:
     """Whether a statement means the same in both programs; what it reads is not its own."""
     what, name = key
+    if what == "file":
+        return one.files.get(name) == other.files.get(name)
+    if what == "function":
+        return _function(one, name, spelling) == _function(other, name, spelling)
     if what == "source" or what == "sink":
         first = (one.sources if what == "source" else one.sinks).get(name)
         second = (other.sources if what == "source" else other.sinks).get(name)
@@ -120,6 +128,15 @@ def _is_same(key: Key, one: Program, other: Program, spelling: bool) -> bool:
     if spelling:
         return old.columns == new.columns and _plain(old) == _plain(new)
     return _own(old.canonical) == _own(new.canonical) or _plain(old) == _plain(new)
+
+
+def _function(program: Program, name: str, spelling: bool) -> tuple[str, ...]:
+    """What a function is by itself, whatever it calls; () where there is none."""
+    function = program.functions.get(name)
+    if function is None:
+        return ()
+    own = (function.language.value, function.signature, function.body)
+    return (*own, function.spelled) if spelling else own
 
 
 def _plain(view: View) -> str:
@@ -177,7 +194,10 @@ def _text(pieces: Sequence[_Piece]) -> str:
 
 
 def _files(program: Program) -> dict[str, list[_Piece]]:
-    return {path: _pieces(text) for path, text in program.files.items()}
+    return {
+        path: [_Piece(("file", path), text)] if is_python(path) else _pieces(text)
+        for path, text in program.files.items()
+    }
 
 
 def _places(files: _Files) -> dict[Key, tuple[str, _Piece]]:
@@ -218,7 +238,7 @@ def _key(statement: str) -> Key | None:
     if isinstance(form, ConnectorForm):
         name = f"{form.relation.folded}.{form.name.folded}"
         return ("source" if form.is_source else "sink", name)
-    return ("relation", form.name.folded)
+    return ("function" if isinstance(form, FunctionForm) else "relation", form.name.folded)
 
 
 def describe(conflicts: Sequence[Conflict]) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import PurePosixPath
 
 from sqlmig.errors import Location, ProgramError, ProgramErrors
 from sqlmig.program.forms import BrokenForm, ConnectorForm, TableForm, ViewForm, read_form
+from sqlmig.program.function_form import FunctionForm
 from sqlmig.program.lexer import LexError, line_and_column, split_statements
+from sqlmig.program.python_file import PythonForm, read_python
 from sqlmig.program.query import Query, read_query
 
 
@@ -56,6 +59,7 @@ class Declared:
     connectors: list[tuple[ConnectorForm, Place]] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     queries: dict[str, Query] = field(default_factory=dict)
+    functions: dict[str, tuple[FunctionForm | PythonForm, Place]] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """True when a relation of this name is created."""
@@ -81,6 +85,9 @@ def declare(files: Mapping[str, str], mistakes: Mistakes) -> Declared:
     twice."""
     declared = Declared()
     for path, text in sorted(files.items()):
+        if is_python(path):
+            _declare_python(declared, path, text, files, mistakes)
+            continue
         for start, end in split_statements(text):
             form = read_form(text[start:end])
             if form is None:
@@ -99,6 +106,9 @@ def declare(files: Mapping[str, str], mistakes: Mistakes) -> Declared:
                 case ViewForm():
                     if _is_new(declared, form, place, mistakes):
                         declared.views[form.name.folded] = (form, place)
+                case FunctionForm():
+                    if _is_new(declared, form, place, mistakes):
+                        declared.functions[form.name.folded] = (form, place)
     for name, (view, place) in declared.views.items():
         try:
             declared.queries[name] = read_query(view.query)
@@ -107,11 +117,41 @@ def declare(files: Mapping[str, str], mistakes: Mistakes) -> Declared:
     return declared
 
 
+def is_python(path: str) -> bool:
+    """True for a file of functions in Python; every other one holds SQL."""
+    return path.endswith(".py")
+
+
+def _declare_python(
+    declared: Declared, path: str, text: str, files: Mapping[str, str], mistakes: Mistakes
+) -> None:
+    place = Place(path, text, 0)
+    file = read_python(text)
+    for problem in file.problems:
+        mistakes.add(problem.message, place.at(problem.offset), problem.hint)
+    own = {PurePosixPath(other).stem for other in files if is_python(other)} | {"", "pipeline"}
+    for module in file.imports:
+        if module.text in own:
+            what = f"imports `{module.text}`, another file" if module.text else "imports a file"
+            mistakes.add(
+                f"{what} of the pipeline",
+                place.at(module.at),
+                "put what several functions need into one file with them: each file is frozen and "
+                "run by itself",
+            )
+    for form in file.forms:
+        if _is_new(declared, form, place, mistakes):
+            declared.functions[form.name.folded] = (form, place)
+
+
 def _is_new(
-    declared: Declared, form: TableForm | ViewForm, place: Place, mistakes: Mistakes
+    declared: Declared,
+    form: TableForm | ViewForm | FunctionForm | PythonForm,
+    place: Place,
+    mistakes: Mistakes,
 ) -> bool:
     name = form.name.folded
-    first = declared.tables.get(name) or declared.views.get(name)
+    first = declared.tables.get(name) or declared.views.get(name) or declared.functions.get(name)
     if first is None:
         return True
     first_form, first_place = first

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from sqlmig.program.canonical import fingerprint, plain_text
+from sqlmig.program.function_changes import How, call_reasons, compare_functions
 from sqlmig.program.model import Program, Relation, Sink, Source, Table, View
 from sqlmig.program.query import read_query
 from sqlmig.program.reasons import connector_reasons, table_reasons, view_reasons
 
-What = Literal["table", "view", "source", "sink"]
-How = Literal["added", "removed", "modified", "affected"]
+What = Literal["table", "view", "source", "sink", "function"]
 
 _CONNECTORS: Mapping[str, What] = {"input": "source", "output": "sink"}
 
@@ -27,7 +27,8 @@ class Change:
 
     Args:
         name: the relation, or `<relation>.<connector>`.
-        what: "table", "view" (materialized views and streaming tables too), "source" or "sink".
+        what: "table", "view" (materialized views and streaming tables too), "source", "sink" or
+            "function".
         how: "added", "removed", "modified", or "affected": unchanged, downstream of a change.
         reasons: in words; what is added or removed has none.
     """
@@ -59,7 +60,10 @@ class ProgramDiff:
         return min(found, key=lambda c: c.how == "removed", default=None)
 
     def to_json(self) -> dict[str, Any]:
-        """The form for other programs: lists of names; what is affected counts as modified."""
+        """The form for other programs: lists of names; what is affected counts as modified.
+
+        It has relations and connectors; a changed function is seen by the views that call it.
+        """
         result: dict[str, Any] = {
             "program_diff": {
                 f"{how}_{what}s": list(self.names(what, *_counted(how)))
@@ -111,7 +115,7 @@ def diff_programs(before: Program, after: Program) -> ProgramDiff:
     for name in before.relations.keys() | after.relations.keys():
         old, new = before.relations.get(name), after.relations.get(name)
         if isinstance(old, View) and isinstance(new, View):
-            change = _view_change(old, new, after.spelling_counts)
+            change = _view_change(old, new, before, after)
             if change is not None and old.kind is new.kind and _is_same_text(old, new):
                 touched[name] = change
             elif change is not None:
@@ -119,16 +123,23 @@ def diff_programs(before: Program, after: Program) -> ProgramDiff:
         else:
             changes += _relation_changes(old, new)
     changes += _affected(before, after, changes, touched)
+    changes += [
+        Change(name, "function", how, reasons)
+        for name, how, reasons in compare_functions(before, after)
+    ]
     changes += _connector_changes("source", before.sources, after.sources)
     changes += _connector_changes("sink", before.sinks, after.sinks)
     return ProgramDiff(tuple(sorted(changes)))
 
 
-def _view_change(old: View, new: View, spelling: bool) -> Change | None:
-    is_equal = old == new or (
-        fingerprint(old) == fingerprint(new) and (not spelling or old.spelled == new.spelled)
-    )
-    return None if is_equal else Change(new.name, "view", "modified", view_reasons(old, new))
+def _view_change(old: View, new: View, before: Program, after: Program) -> Change | None:
+    if old == new:
+        return None
+    is_spelled = old.spelled == new.spelled and old.calls == new.calls
+    if fingerprint(old) == fingerprint(new) and (is_spelled or not after.spelling_counts):
+        return None
+    reasons = (*view_reasons(old, new), *call_reasons(old, new, before, after))
+    return Change(new.name, "view", "modified", reasons)
 
 
 def _is_same_text(old: View, new: View) -> bool:
@@ -138,6 +149,7 @@ def _is_same_text(old: View, new: View) -> bool:
         plain_text(read_query(old.query)) == plain_text(read_query(new.query))
         and old.canonical.split("\n")[1:] == new.canonical.split("\n")[1:]
         and old.columns == new.columns
+        and old.calls == new.calls
         and old.spelled.split("\n")[1:] == new.spelled.split("\n")[1:]
     )
 

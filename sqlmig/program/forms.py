@@ -11,25 +11,12 @@ from functools import lru_cache
 
 from sqlmig.program.column_type import read_type
 from sqlmig.program.cursor import Cursor, FormError
+from sqlmig.program.function_form import FunctionForm, read_function
+from sqlmig.program.head import HeadReader, Named
 from sqlmig.program.lexer import NUMBER, STRING, WORD, LexError, Token, string_value, tokenize
 from sqlmig.program.model import Column, RelationKind
 from sqlmig.program.query import read_query
-from sqlmig.program.unsupported import FORMS, refuse
-
-SECRET = "${env:"
-
-
-@dataclass(frozen=True)
-class Named:
-    """A name as the user wrote it, and its offset."""
-
-    text: str
-    at: int
-
-    @property
-    def folded(self) -> str:
-        """The name as names are compared."""
-        return self.text.lower()
+from sqlmig.program.unsupported import FORMS, STATEMENTS, refuse
 
 
 @dataclass(frozen=True)
@@ -78,7 +65,7 @@ class BrokenForm:
     name: str | None = None
 
 
-Form = TableForm | ViewForm | ConnectorForm | BrokenForm
+Form = TableForm | ViewForm | ConnectorForm | FunctionForm | BrokenForm
 
 
 @lru_cache(maxsize=16384)
@@ -97,16 +84,16 @@ def read_form(text: str) -> Form | None:
         return BrokenForm(problem, reader.creates)
 
 
-class _Reader(Cursor):
-    """Reads the head of a statement; `creates` is the relation's name once it is known."""
-
-    creates: str | None = None
+class _Reader(HeadReader):
+    """Reads the head of a statement."""
 
     def read(self) -> Form:
         at = self.offset
         refuse(self)
         self.expect("CREATE", FORMS)
-        what = self.take("TABLE", "VIEW", "MATERIALIZED", "STREAMING", "SOURCE", "SINK")
+        what = self.take(*STATEMENTS)
+        if what == "FUNCTION":
+            return read_function(self, at)
         if what in ("SOURCE", "SINK"):
             return self._connector(at, what == "SOURCE")
         if what == "MATERIALIZED":
@@ -120,47 +107,12 @@ class _Reader(Cursor):
         assert what == "TABLE"
         return self._table(at)
 
-    def _created_name(self, what: str) -> Named:
-        token = self.name(f"the {what}'s name")
-        if self.sees("."):
-            raise FormError(
-                f"the {what}'s name has a catalog or schema",
-                token.start,
-                "write the bare name: catalog and schema belong to the target in sqlmig.yml",
-            )
-        if not (token.name.isascii() and token.name.isidentifier()):
-            raise FormError(
-                f"`{token.name}` can't be a name of a {what}",
-                token.start,
-                "use letters, digits and underscores, and begin with a letter",
-            )
-        return Named(token.name, token.start)
-
-    def _string(self) -> str:
-        return string_value(self.of_kind(STRING, "a string").text)
-
-    def _comment(self) -> str | None:
-        return self._string() if self.take("COMMENT") else None
-
-    def _done(self, hint: str | None = None) -> None:
-        if not self.at_end:
-            raise self.unexpected("the end of the statement", hint)
-
-    def _no_secret(self) -> None:
-        for token in self.tokens:
-            if SECRET in token.text:
-                raise FormError(
-                    "a secret `${env:...}` can only stand in the OPTIONS of a connector",
-                    token.start + token.text.index(SECRET),
-                    "use a variable `${name}` of the target in sqlmig.yml",
-                )
-
     # tables
 
     def _table(self, at: int) -> TableForm:
-        name = self._created_name("table")
+        name = self.created_name("table")
         self.creates = name.folded
-        self._no_secret()
+        self.no_secret()
         if self.sees("AS") or self.sees("USING"):
             refuse_rest(self, name.text)
         if not self.sees("("):
@@ -180,7 +132,7 @@ class _Reader(Cursor):
                         key_at,
                         "list all key columns in one PRIMARY KEY (...)",
                     )
-                key.extend(self._names("a key column"))
+                key.extend(self.names("a key column"))
             else:
                 column, column_at, is_key = self._column()
                 columns.append((column, column_at))
@@ -195,24 +147,12 @@ class _Reader(Cursor):
             if self.take(")"):
                 break
             self.expect(",")
-        comment = self._comment()
+        comment = self.comment()
         if not self.at_end:
             refuse_rest(self, name.text)
         if not columns:
             raise FormError(f"table `{name.text}` has no columns", name.at)
         return TableForm(at, name, tuple(columns), tuple(key), comment)
-
-    def _names(self, expected: str) -> list[Named]:
-        self.expect("(")
-        names = [self._named(expected)]
-        while not self.take(")"):
-            self.expect(",")
-            names.append(self._named(expected))
-        return names
-
-    def _named(self, expected: str) -> Named:
-        token = self.name(expected)
-        return Named(token.name, token.start)
 
     def _column(self) -> tuple[Column, int, bool]:
         if (
@@ -239,9 +179,9 @@ class _Reader(Cursor):
                 self.position += 2
                 is_key = True
             elif self.take("COMMENT"):
-                comment = self._string()
+                comment = self.string()
             elif self.take("DEFAULT"):
-                default = self._default()
+                default = self.default()
             elif self.sees("GENERATED"):
                 raise FormError(
                     "generated columns are not supported",
@@ -252,29 +192,15 @@ class _Reader(Cursor):
                 raise self.unexpected("`,` or `)`")
         return Column(token.name, type_, nullable, comment, default), token.start, is_key
 
-    def _default(self) -> str:
-        start, depth = self.position, 0
-        while (token := self.peek()) is not None:
-            if depth == 0 and (
-                token.text in (",", ")")
-                or (token.word in ("COMMENT", "NOT") and self.position > start)
-            ):
-                break
-            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(token.text, 0)
-            self.position += 1
-        if self.position == start:
-            raise self.unexpected("an expression after DEFAULT")
-        return self.text[self.tokens[start].start : self.tokens[self.position - 1].end]
-
     # views
 
     def _view(self, at: int, kind: RelationKind) -> ViewForm:
         what = kind.value
-        name = self._created_name(what)
+        name = self.created_name(what)
         self.creates = name.folded
-        self._no_secret()
+        self.no_secret()
         columns = self._view_columns() if self.sees("(") else ()
-        comment = self._comment()
+        comment = self.comment()
         if self.at_end or not self.sees("AS"):
             hint = f"write `CREATE {what.upper()} {name.text} AS SELECT ...`"
             if kind is RelationKind.STREAMING_TABLE:
@@ -294,8 +220,8 @@ class _Reader(Cursor):
         self.expect("(")
         names = []
         while True:
-            names.append(self._named("a column's name"))
-            self._comment()
+            names.append(self.named("a column's name"))
+            self.comment()
             if self.take(")"):
                 return tuple(names)
             if not self.sees(","):
@@ -313,15 +239,15 @@ class _Reader(Cursor):
             f"write `CREATE {what.upper()} name {preposition} relation "
             "USING format OPTIONS (key 'value')`"
         )
-        name = self._created_name(what)
+        name = self.created_name(what)
         self.expect(preposition, usage)
-        relation = self._created_name("relation")
+        relation = self.created_name("relation")
         self.expect("USING", usage)
-        format_ = self._dotted("a format")
+        format_ = self.dotted("a format")
         options: tuple[tuple[str, str], ...] = ()
         if self.take("OPTIONS"):
             options = self._options(usage)
-        self._done(usage)
+        self.done(usage)
         return ConnectorForm(
             at,
             is_source,
@@ -331,16 +257,6 @@ class _Reader(Cursor):
             options,
         )
 
-    def _dotted(self, expected: str) -> str:
-        token = self.peek()
-        if token is not None and token.kind == STRING:
-            return self._string()
-        parts = [self.name(expected).name]
-        while self.take(".", "-"):
-            joint = self.tokens[self.position - 1].text
-            parts.append(joint + self.name(expected).name)
-        return "".join(parts)
-
     def _options(self, usage: str) -> tuple[tuple[str, str], ...]:
         self.expect("(", usage)
         options: dict[str, tuple[str, str]] = {}
@@ -348,7 +264,7 @@ class _Reader(Cursor):
             if options:
                 self.expect(",", usage)
             key_at = self.offset
-            key = self._dotted("an option's name")
+            key = self.dotted("an option's name")
             self.take("=")
             if key.lower() in options:
                 raise FormError(f"option `{key}` is given twice", key_at)

@@ -4,7 +4,7 @@ nothing."""
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -55,6 +55,64 @@ class Table:
     is_stored = True
 
 
+class Language(str, Enum):
+    """What a function is written in."""
+
+    SQL = "SQL"
+    PYTHON = "Python"
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the program.
+
+    Args:
+        name: lower case, without quotes.
+        text: SQL: the statement from the name on, unchanged; Python: the whole text of its file.
+        signature: canonical: parameters, what it returns, whether it is deterministic.
+        body: canonical: what it computes; for Python with all that it depends on in its file.
+        spelled: as `signature` and `body`, with the letter case of names.
+        packages: pinned packages, `name==version`, sorted.
+        calls: functions of the program that it calls directly.
+        reads: relations of the program that it reads directly.
+        is_read: what it reads is certain; else it reads at most `reads`.
+        volatile: equal arguments may give different values, by itself or by what it calls.
+        entry: its name as written.
+        returns: Spark's type, for a function in Python.
+        mark: fingerprint of the function and of all that it calls.
+        spelled_mark: the same, with the letter case of names.
+        shown: the body as written, for messages.
+        location: where it is declared.
+    """
+
+    name: str
+    language: Language
+    text: str
+    signature: str
+    body: str
+    spelled: str = ""
+    packages: tuple[str, ...] = ()
+    calls: frozenset[str] = frozenset()
+    reads: frozenset[str] = frozenset()
+    is_read: bool = True
+    volatile: bool = False
+    entry: str = ""
+    returns: str = ""
+    mark: str = ""
+    spelled_mark: str = ""
+    shown: str = field(default="", compare=False)
+    location: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, order=True)
+class Call:
+    """A function that a query calls: its name, and its two fingerprints."""
+
+    name: str
+    mark: str
+    spelled_mark: str
+
+
 @dataclass(frozen=True)
 class View:
     """A relation that a query defines: a view, a materialized view or a streaming table.
@@ -63,12 +121,14 @@ class View:
         name: lower case, without quotes.
         kind: VIEW, MATERIALIZED_VIEW or STREAMING_TABLE.
         query: the user's text from the first to the last character of the query, unchanged.
-        reads: names of relations of the program that the query reads directly, lower case.
+        reads: names of relations of the program that the query reads directly, or that functions
+            read which it calls; lower case.
         canonical: the canonical token text of the query, stars expanded; equal text, equal meaning.
         volatile: the query may give other rows over the same input (`rand()`, `current_date()`).
         columns: output names given in parentheses after the view's name, or ().
         output: names of the output columns where they are known without Spark, else None.
         spelled: as `canonical`, with the letter case of names, also of the columns of tables read.
+        calls: functions of the program that the query may call, sorted.
         query_location: where `query` begins in the user's file.
     """
 
@@ -82,6 +142,7 @@ class View:
     comment: str | None = None
     output: tuple[str, ...] | None = None
     spelled: str = ""
+    calls: tuple[Call, ...] = ()
     location: Location | None = field(default=None, compare=False)
     query_location: Location | None = field(default=None, compare=False)
 
@@ -139,6 +200,7 @@ class Program:
         sources: `<relation>.<connector>` -> source, sorted.
         sinks: `<relation>.<connector>` -> sink, sorted.
         spelling_counts: a query can turn names into data, so that their letter case matters.
+        functions: name -> function, those that are called before those that call them.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -146,6 +208,7 @@ class Program:
     sources: Mapping[str, Source] = field(default_factory=dict)
     sinks: Mapping[str, Sink] = field(default_factory=dict)
     spelling_counts: bool = False
+    functions: Mapping[str, Function] = field(default_factory=dict)
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
@@ -176,6 +239,17 @@ class Program:
                 if not remaining[reader]:
                     heapq.heappush(ready, reader)
         return tuple(done)
+
+    def called(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The functions `names` and all that they call, in an order to define them."""
+        wanted: set[str] = set()
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name not in wanted:
+                wanted.add(name)
+                pending.extend(self.functions[name].calls)
+        return tuple(name for name in self.functions if name in wanted)
 
     def reads(self, name: str) -> frozenset[str]:
         """Names of the relations that `name` reads directly; nothing for a table."""

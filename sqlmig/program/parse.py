@@ -8,13 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlmig.program.canonical import canonical_text, names_become_data, spelled_text
+from sqlmig.program.canonical import calls_text, canonical_text, names_become_data, spelled_text
 from sqlmig.program.check_columns import check_columns, check_table, check_view_columns
 from sqlmig.program.check_names import Reads, check_connectors, find_reads, order_views
 from sqlmig.program.declared import Declared, Mistakes, Place, declare
 from sqlmig.program.forms import TableForm
+from sqlmig.program.functions import bodies, link_functions
 from sqlmig.program.lineage import Columns, Lineage, OutputColumn
-from sqlmig.program.model import Column, Program, Relation, Sink, Source, Table, View
+from sqlmig.program.model import (
+    Call,
+    Column,
+    Function,
+    Language,
+    Program,
+    Relation,
+    Sink,
+    Source,
+    Table,
+    View,
+)
 
 
 def parse_program(files: Mapping[str, str]) -> Program:
@@ -31,10 +43,11 @@ def parse_program(files: Mapping[str, str]) -> Program:
     """
     mistakes = Mistakes()
     declared = declare(files, mistakes)
-    reads = find_reads(declared, mistakes)
+    functions = link_functions(declared, mistakes)
+    reads = find_reads(declared, functions, mistakes)
     order = order_views(declared, reads, mistakes)
     check_connectors(declared, mistakes)
-    relations = _relations(declared, reads, order, mistakes)
+    relations = _relations(declared, functions, reads, order, mistakes)
     mistakes.raise_all()
     sources = [
         Source(form.name.folded, form.relation.folded, form.format, form.options, place.at(form.at))
@@ -51,12 +64,20 @@ def parse_program(files: Mapping[str, str]) -> Program:
         relations=dict(sorted(relations.items())),
         sources={source.connector: source for source in sorted(sources, key=lambda s: s.connector)},
         sinks={sink.connector: sink for sink in sorted(sinks, key=lambda s: s.connector)},
-        spelling_counts=names_become_data(declared.queries.values()),
+        spelling_counts=names_become_data(
+            [*declared.queries.values(), *bodies(declared)],
+            [n for n, f in functions.items() if f.language is Language.SQL],
+        ),
+        functions=functions,
     )
 
 
 def _relations(
-    declared: Declared, reads: Reads, order: list[str], mistakes: Mistakes
+    declared: Declared,
+    functions: Mapping[str, Function],
+    reads: Reads,
+    order: list[str],
+    mistakes: Mistakes,
 ) -> dict[str, Relation]:
     """Builds the relations, inputs first, so that each query meets the schemas of what it reads."""
     relations: dict[str, Relation] = {}
@@ -88,18 +109,22 @@ def _relations(
         canonical = canonical_text(lineage, upstream, reads[name])
         tables = [f"{read} ({spelled[read]})" for read in sorted(reads[name]) if read in spelled]
         list_ = ", ".join(column.text for column in view.columns)
-        upstream[name] = canonical
+        names = query.may_call(functions) if functions else ()
+        called = [functions[function] for function in sorted(names)]
+        calls = tuple(Call(f.name, f.mark, f.spelled_mark) for f in called)
+        upstream[name] = "\n".join((canonical, *calls_text(calls)))
         relations[name] = View(
             name=name,
             kind=view.kind,
             query=view.query,
             reads=reads[name],
             canonical=canonical,
-            volatile=lineage.is_volatile(),
+            volatile=lineage.is_volatile() or any(f.volatile for f in called),
             columns=tuple(column.text for column in view.columns),
             comment=view.comment,
             output=_known_names(columns),
             spelled="\n".join((spelled_text(lineage), f"({list_})", *tables)),
+            calls=calls,
             location=place.at(view.at),
             query_location=place.at(view.query_at),
         )

@@ -7,7 +7,7 @@ for blocks and inputs are indexes into `Query.blocks` and `Query.inputs`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -171,6 +171,27 @@ class Query:
                 if name in FUNCTIONS or (name not in BEFORE_PARENTHESIS and name not in defined):
                     names.add(name)
         return frozenset(names)
+
+    def called(self, functions: Collection[str]) -> frozenset[str]:
+        """Those of `functions` that the query calls, or another thing of the same name.
+
+        Spark has no call without a parenthesis behind the function's name, however that is quoted
+        or qualified.
+        """
+        return frozenset(
+            token.folded
+            for token, following in zip(self.tokens, self.tokens[1:], strict=False)
+            if following.text == "(" and token.is_name and token.folded in functions
+        )
+
+    def may_call(self, functions: Collection[str]) -> frozenset[str]:
+        """Those of `functions` that the query may call; too many, never too few.
+
+        Where the query could not be read, a bare mention is enough.
+        """
+        if self.is_read:
+            return self.called(functions)
+        return frozenset(name for name, _ in self.mentioned if name in functions)
 
     @cached_property
     def named(self) -> frozenset[str]:

@@ -7,8 +7,10 @@ from sqlmig.program.cursor import Cursor, FormError
 
 FORMS = (
     "a program has CREATE TABLE, CREATE SOURCE, CREATE VIEW, CREATE MATERIALIZED VIEW, "
-    "CREATE STREAMING TABLE and CREATE SINK"
+    "CREATE STREAMING TABLE, CREATE FUNCTION and CREATE SINK"
 )
+STATEMENTS = ("TABLE", "VIEW", "MATERIALIZED", "STREAMING", "SOURCE", "SINK", "FUNCTION")
+"""What may follow CREATE."""
 
 _INSTEAD = {
     "INSERT": 'load rows with `sqlmig exec "INSERT INTO ..."`, or declare a CREATE SOURCE',
@@ -40,7 +42,6 @@ _CREATE_INSTEAD = {
     "LIVE": ("CREATE LIVE TABLE", "write CREATE MATERIALIZED VIEW"),
     "INCREMENTAL": ("CREATE INCREMENTAL", "write CREATE MATERIALIZED VIEW"),
     "FLOW": ("CREATE FLOW", "put the query into CREATE STREAMING TABLE ... AS"),
-    "FUNCTION": ("CREATE FUNCTION", "register functions in the Spark session of the target"),
     "DATABASE": ("CREATE DATABASE", "catalog and schema belong to the target in sqlmig.yml"),
     "SCHEMA": ("CREATE SCHEMA", "catalog and schema belong to the target in sqlmig.yml"),
     "INDEX": ("CREATE INDEX", FORMS),
@@ -59,15 +60,11 @@ def refuse(cursor: Cursor) -> None:
     second = cursor.peek(1)
     if second is not None and second.word in _CREATE_INSTEAD:
         what, hint = _CREATE_INSTEAD[second.word]
+        third = cursor.peek(2)
+        if second.word in ("TEMPORARY", "TEMP") and third is not None and third.word == "FUNCTION":
+            hint = "write CREATE FUNCTION: sqlmig defines it wherever it is called"
         raise FormError(f"{what} is not supported", second.start, hint)
-    if second is None or second.word not in (
-        "TABLE",
-        "VIEW",
-        "MATERIALIZED",
-        "STREAMING",
-        "SOURCE",
-        "SINK",
-    ):
+    if second is None or second.word not in STATEMENTS:
         found = f"`{second.text}`" if second else "the end of the statement"
         raise FormError(
             f"CREATE is followed by {found}", second.start if second else first.end, FORMS

@@ -15,7 +15,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 def substitute(files: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
-    """Puts the target's variables into the files; `${env:NAME}`, a secret, stays as it is.
+    """Puts the target's variables into the files of SQL; `${env:NAME}`, a secret, stays as it is.
 
     Args:
         files: path -> text.
@@ -44,7 +44,10 @@ def substitute(files: Mapping[str, str], variables: Mapping[str, str]) -> dict[s
 
         return _VARIABLE.sub(replace, text)
 
-    replaced = {path: replace_in(path, text) for path, text in sorted(files.items())}
+    replaced = {
+        path: text if path.endswith(".py") else replace_in(path, text)
+        for path, text in sorted(files.items())
+    }
     if errors:
         raise ProgramErrors(errors)
     return replaced

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import SqlmigError
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Table, View
 from sqlmig.spark.failures import describe
+from sqlmig.spark.functions import define
 from sqlmig.spark.names import quoted
 from sqlmig.spark.relations import run_query
 from sqlmig.spark.sessions import Sessions
@@ -22,14 +23,38 @@ if TYPE_CHECKING:
 def analyze(sessions: Sessions, program: Program, names: Collection[str]) -> Sequence[Blocker]:
     """Everything that Spark finds wrong with `names` and what they read, in program order.
 
-    A relation that reads a broken one is not reported: its own error would be noise.
+    A relation or function that needs a broken one is not reported: its own error would be noise.
+
+    Args:
+        names: of relations and functions.
     """
     session = sessions.fresh()
     blockers: list[Blocker] = []
     broken: set[str] = set()
-    for name in _upstream(program, names):
+    defined: set[str] = set()
+
+    def define_all(wanted: Iterable[str]) -> None:
+        for name in program.called(wanted):
+            function = program.functions[name]
+            if name in defined:
+                continue
+            defined.add(name)
+            if (function.calls | function.reads) & broken:
+                broken.add(name)
+                continue
+            try:
+                define(session, function)
+            except SqlmigError as error:
+                broken.add(name)
+                blockers.append(Blocker(error.message, error.location, error.hint))
+
+    functions = program.called(name for name in names if name in program.functions)
+    read = {name for function in functions for name in program.functions[function].reads}
+    for name in _upstream(program, read | (set(names) & program.relations.keys())):
         relation = program.relations[name]
-        if program.reads(name) & broken:
+        calls = {call.name for call in relation.calls} if isinstance(relation, View) else set()
+        define_all(calls)
+        if (program.reads(name) | calls) & broken:
             broken.add(name)
             continue
         if isinstance(relation, Table):
@@ -41,6 +66,7 @@ def analyze(sessions: Sessions, program: Program, names: Collection[str]) -> Seq
             broken.add(name)
         else:
             frame.createOrReplaceTempView(quoted(name))
+    define_all(functions)
     return blockers
 
 

@@ -74,7 +74,7 @@ class SparkEngine:
 
     @_operation
     def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
-        """Let Spark analyse the queries of `names` against the declared schemas."""
+        """Let Spark analyse the queries and functions of `names` against the declared schemas."""
         return analyze(self.sessions, program, names)
 
     @_operation
@@ -176,6 +176,7 @@ class SparkEngine:
         """Column names and rows (as JSON values) of a query over the relations at `states`."""
         sql = check_reads_only(sql)
         session = self.sessions.fresh()
-        register(session, self._warehouse, program, states, mentioned(program, sql))
+        needed = mentioned(program, sql)
+        register(session, self._warehouse, program, states, needed.relations, needed.functions)
         with told(query=sql):
             return collect(session.sql(sql))

@@ -34,6 +34,14 @@ _NO_COLUMN = re.compile(
     r"^A column, variable, or function parameter with name (.+) cannot be resolved", re.IGNORECASE
 )
 _NO_FORMAT = re.compile(r"Failed to find (?:the )?data source: (?P<name>[\w.-]*\w)", re.IGNORECASE)
+_NO_FUNCTION = re.compile(r"^The routine (?:`[^`]+`\.)*(`[^`]+`) cannot be found.*", re.IGNORECASE)
+_IN_PYTHON = "An exception was thrown from the Python worker"
+_TRACEBACK = re.compile(
+    r"Traceback \(most recent call last\):\n(?P<frames>(?:[ \t]+.*\n)+)(?P<error>\S.*)"
+)
+_OWN_FRAME = re.compile(
+    r'File "(?P<path>pipeline/functions/[^"]+)", line (?P<line>\d+), in (?P<n>\w+)'
+)
 _HINTS = {
     "DELTA_UNSUPPORTED_SUBQUERY": "Delta takes no subquery there; use MERGE INTO ... USING",
     "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE":
@@ -60,6 +68,9 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> Failure:
     if isinstance(error, SqlmigError):
         return Failure(redact(error.message, secrets), error.hint)
     text = redact(str(error), secrets)
+    raised = _raised(text)
+    if raised is not None:
+        return raised
     condition, line = _telling_line(text)
     missing = _NOT_NULL.search(text)
     if missing:
@@ -75,9 +86,23 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> Failure:
         names = [name.strip() for name in suggestion["names"].split(",") if name.strip()]
         if names:
             hint = f"did you mean {' or '.join(names[:3])}?"
+    line = _NO_FUNCTION.sub(r"there is no function \1", line)
     line = _NO_COLUMN.sub(r"there is no column \1", line)
     line = _TAIL.sub("", line).strip().rstrip(".;").strip()
     return Failure(_lower_first(line) or type(error).__name__, hint, condition)
+
+
+def _raised(text: str) -> Failure | None:
+    """What a function in Python raised, and where; None for other errors."""
+    found = list(_TRACEBACK.finditer(text))
+    frames = [frame for match in found for frame in _OWN_FRAME.finditer(match["frames"])]
+    if not found or not (frames or _IN_PYTHON in text.splitlines()[0]):
+        return None
+    error = found[-1]["error"].strip()
+    if not frames:
+        return Failure(f"a function in Python failed: {error}", "check how it is called")
+    last = frames[-1]
+    return Failure(f"`{last['n']}` raised {error}", f"see {last['path']}:{last['line']}")
 
 
 def _no_format(name: str, condition: str | None) -> Failure:

@@ -47,8 +47,15 @@ class HookContext:
         """The rows of a query over the relations as they are now, statements executed included."""
         text = check_reads_only(text)
         session = self._sessions.fresh()
-        names = mentioned(self._program, text)
-        register(session, self._warehouse, self._program, self._states, names)
+        needs = mentioned(self._program, text)
+        register(
+            session,
+            self._warehouse,
+            self._program,
+            self._states,
+            needs.relations,
+            needs.functions,
+        )
         with told():
             _, rows = collect(session.sql(text))
         return [dict(row) for row in rows]
@@ -73,10 +80,19 @@ class HookContext:
 
     @property
     def spark(self) -> SparkSession:
-        """A session in which every relation that has contents is a temporary view."""
+        """A session with every relation that has contents as a temporary view, and the functions
+        that read no other one."""
         session = self._sessions.fresh(self._mark)
         ready = [name for name in self._program.relations if self._is_ready(name)]
-        register(session, self._warehouse, self._program, self._states, ready)
+        functions = [
+            name
+            for name in self._program.functions
+            if all(
+                self._program.functions[other].reads <= set(ready)
+                for other in self._program.called([name])
+            )
+        ]
+        register(session, self._warehouse, self._program, self._states, ready, functions)
         return session
 
     def _is_ready(self, name: str) -> bool:

@@ -1,8 +1,10 @@
-"""The program's relations as names in a session: stored ones pinned, views as queries."""
+"""The program's relations as names in a session: stored ones pinned, views as queries, with the
+functions that they call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
@@ -10,6 +12,7 @@ from sqlmig.ledger.records import RelationState
 from sqlmig.program.lexer import LexError, tokenize
 from sqlmig.program.model import Program, View
 from sqlmig.spark.failures import told
+from sqlmig.spark.functions import define
 from sqlmig.spark.names import quoted
 from sqlmig.warehouse import DeltaWarehouse
 
@@ -17,8 +20,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def mentioned(program: Program, sql: str) -> frozenset[str]:
-    """The relations of the program whose names occur in `sql`; too many, never too few.
+@dataclass(frozen=True)
+class Mentioned:
+    """What a text needs of a program: names of relations and of functions."""
+
+    relations: frozenset[str]
+    functions: tuple[str, ...]
+
+
+def mentioned(program: Program, sql: str) -> Mentioned:
+    """What `sql` needs of the program; too much, never too little.
 
     Raises:
         EngineError: a string or comment in `sql` doesn't end.
@@ -27,7 +38,14 @@ def mentioned(program: Program, sql: str) -> frozenset[str]:
         names = {token.folded for token in tokenize(sql) if token.is_name}
     except LexError as error:
         raise EngineError(error.message, hint=error.hint) from error
-    return frozenset(names & program.relations.keys())
+    return named(program, names)
+
+
+def named(program: Program, names: Collection[str]) -> Mentioned:
+    """The relations and functions with these names, and what those functions call and read."""
+    functions = program.called(name for name in program.functions if name in names)
+    read = {name for function in functions for name in program.functions[function].reads}
+    return Mentioned(frozenset(read | (set(names) & program.relations.keys())), functions)
 
 
 def register(
@@ -36,18 +54,30 @@ def register(
     program: Program,
     states: Mapping[str, RelationState],
     names: Iterable[str],
+    functions: Iterable[str] = (),
 ) -> None:
-    """Make temporary views of `names`, and of what logical views among them read.
+    """Make temporary views of `names`, and of what logical views among them read; define functions.
 
     Args:
         states: the version of each stored relation.
+        functions: those that are needed besides what these views call. What they read is among
+            `names`.
 
     Raises:
         EngineError: a relation that is needed has no contents yet, or can't be read.
     """
+    defined: set[str] = set()
+
+    def define_all(wanted: Iterable[str]) -> None:
+        for name in program.called(wanted):
+            if name not in defined:
+                defined.add(name)
+                define(session, program.functions[name])
+
     for name in needed(program, names):
         relation = program.relations[name]
         if isinstance(relation, View) and not relation.is_stored:
+            define_all(call.name for call in relation.calls)
             frame = run_query(session, relation)
         else:
             state = states.get(name)
@@ -64,6 +94,7 @@ def register(
                 )
         with told(f"`{name}`"):
             frame.createOrReplaceTempView(quoted(name))
+    define_all(functions)
 
 
 def needed(program: Program, names: Iterable[str]) -> tuple[str, ...]:

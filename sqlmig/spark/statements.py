@@ -16,7 +16,7 @@ from sqlmig.spark.assignment import explain_cast, obstacle
 from sqlmig.spark.dml import Statement, read_statement, target_table
 from sqlmig.spark.failures import describe, told
 from sqlmig.spark.names import delta_name
-from sqlmig.spark.relations import register
+from sqlmig.spark.relations import named, register
 from sqlmig.spark.rewriting import rewritten, with_defaults
 from sqlmig.spark.sessions import Sessions, once, once_only, transaction_name
 from sqlmig.spark.upsert import ORDER, filled, stored, write_rows
@@ -63,9 +63,8 @@ def execute(
     before = warehouse.version(state.folder)
     path = warehouse.table_path(state.folder)
     session = sessions.fresh(mark)
-    register(
-        session, warehouse, program, states, statement.mentions & program.relations.keys()
-    )
+    needed = named(program, statement.mentions)
+    register(session, warehouse, program, states, needed.relations, needed.functions)
     application = transaction_name(mark) + part
     if statement.kind == "INSERT":
         rows = _rows(session, statement, table)
@@ -204,4 +203,3 @@ def _begins(tokens: Sequence[Token], token: Token) -> bool:
     if before.text == ".":
         before = tokens[index - 3]
     return before.word == "SET" or before.text == ","
-

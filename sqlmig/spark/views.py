@@ -55,7 +55,8 @@ def materialize(
                     f"ALTER TABLE {delta_name(path)} "
                     "SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')"
                 )
-    register(session, warehouse, program, states, program.reads(view.name))
+    calls = [call.name for call in view.calls]
+    register(session, warehouse, program, states, program.reads(view.name), calls)
     frame = run_query(session, view)
     with told(f"`{view.name}`", query=view.query, begins=view.query_location):
         writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
