@@ -70,13 +70,9 @@ def read_function(reader: HeadReader, at: int) -> FunctionForm:
     reader.creates = name.folded
     reader.no_secret()
     usage = f"write `CREATE FUNCTION {name.text}(a INT) RETURNS INT RETURN a + 1`"
-    if reader.sees("AS"):
-        raise FormError(
-            "CREATE FUNCTION ... AS a class is not supported",
-            reader.offset,
-            "write its value in SQL behind RETURN, or in Python in pipeline/functions/",
-        )
+    _refuse_class(reader)
     parameters = _parameters(reader, usage, may_be_empty=True)
+    _refuse_class(reader)
     returns, columns = _returned(reader, usage)
     comment, is_deterministic = _characteristics(reader, usage)
     reader.expect("RETURN", usage)
@@ -97,6 +93,15 @@ def read_function(reader: HeadReader, at: int) -> FunctionForm:
         first.start,
         first.word in _QUERIES,
     )
+
+
+def _refuse_class(reader: HeadReader) -> None:
+    if reader.sees("AS"):
+        raise FormError(
+            "CREATE FUNCTION ... AS a class is not supported",
+            reader.offset,
+            "write what it gives in SQL behind RETURN, or in Python in pipeline/functions/",
+        )
 
 
 def _parameters(

@@ -7,6 +7,7 @@ What it gives is said by `returns`, in Spark's words, or else by its annotation.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,6 +27,7 @@ _TYPES = {
     "int": "bigint",
     "str": "string",
 }
+_DEFINED = re.compile(r"\b(?:def|class)\s+(\w+)")
 _USAGE = 'write `@function(returns="INT", packages=["name==1.2"], deterministic=True)`'
 _RETURNS = 'write `@function(returns="STRING")`, or annotate it with a plain type: `-> str`'
 
@@ -233,5 +235,5 @@ def _offset(text: str, node: ast.stmt | ast.expr) -> int:
 
 
 def _name_offset(text: str, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
-    start = _offset(text, node)
-    return max(start, text.find(node.name, start))
+    found = _DEFINED.search(text, _offset(text, node))
+    return found.start(1) if found else _offset(text, node)
