@@ -52,6 +52,24 @@ def up(op):
 def down(op):
     op.rename_table("marks", "grades")
 '''
+NAMES = """\
+CREATE TABLE students (id BIGINT, name STRING);
+CREATE FUNCTION loud(name STRING, times INT DEFAULT 1) RETURNS STRING
+RETURN mark(repeat(upper(name), times));
+CREATE MATERIALIZED VIEW louder AS SELECT id, loud(name) AS loud FROM students;
+"""
+MARKS = """\
+from sqlmig import function
+
+
+def _marked(text):
+    return text + '!'
+
+
+@function
+def mark(text: str) -> str | None:
+    return None if text is None else _marked(text)
+"""
 AVERAGES = "SELECT * FROM averages ORDER BY name"
 
 
@@ -237,6 +255,33 @@ def test_values_and_mistakes_read_the_same(desk: Desk, tmp_path: Path) -> None:
     assert null.startswith("error: `students`: `name` may not be NULL")
     assert "pipeline/more.sql:2:8" in plan.out + plan.err
     assert "its header is (student_id, grade, class, at)" in header
+
+
+def test_functions_in_sql_and_in_python_go_where_the_rows_are(desk: Desk, tmp_path: Path) -> None:
+    # given
+    here = site(desk, tmp_path)
+    file = here.write("pipeline/functions/names.py", MARKS)
+    here.freeze("r1", names=NAMES)
+    here("upgrade", "head")
+    here("exec", "INSERT INTO students VALUES (1, mark('Alice')), (2, 'Bob')")
+    here("run", "--once")
+    before = here.rows("SELECT loud FROM louder ORDER BY loud")
+
+    # when
+    file.write_text(MARKS.replace("'!'", "'?'"), encoding="utf-8")
+    plan = here("diff").out
+    here.freeze("r2")
+    here("upgrade", "head")
+    after = here.rows("SELECT loud, mark(NULL) AS nothing FROM louder ORDER BY loud")
+    file.write_text("raise SystemExit", encoding="utf-8")
+    back = here("downgrade", "-1").err
+
+    # then
+    assert before == [{"loud": "ALICE!!"}, {"loud": "BOB!"}]
+    assert "~ view louder: calls `loud`, which calls `mark`, whose body changed" in plan
+    assert after == [{"loud": "ALICE!?", "nothing": None}, {"loud": "BOB?", "nothing": None}]
+    assert "restore `louder`" in back
+    assert here.rows("SELECT loud FROM louder ORDER BY loud") == before
 
 
 def test_both_workers_take_part(standalone: Standalone) -> None:

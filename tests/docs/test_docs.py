@@ -16,6 +16,7 @@ from sqlmig.cli.app import COMMANDS
 from sqlmig.config import parse_config
 from sqlmig.errors import ApprovalRequired, BlockedError, RejectedError, SqlmigError
 from sqlmig.planning.directives import Operations
+from sqlmig.planning.explain import describe_diff
 from sqlmig.planning.source_options import check_source
 from sqlmig.program.diff import ProgramDiff, diff_programs
 from sqlmig.program.parse import parse_program
@@ -126,6 +127,26 @@ def test_getting_started_shows_the_sql_that_init_writes() -> None:
         for path in (ROOT / "templates/project/pipeline").glob("*.sql")
     }
     assert diff_programs(parse_program(written), parse_program({"a.sql": shown.text})).is_empty
+
+
+def test_the_page_on_functions_shows_what_a_change_of_one_says() -> None:
+    # given
+    sql, python = (
+        next(b.text for b in blocks("docs/functions.md") if b.language == language)
+        for language in ("sql", "python")
+    )
+    assert "percent / 100" in sql
+    before, after = (
+        parse_program({"a.sql": text, "pipeline/functions/texts.py": python})
+        for text in (sql, sql.replace("percent / 100", "percent / 200"))
+    )
+
+    # when
+    lines = describe_diff(diff_programs(before, after))
+
+    # then
+    assert "".join(f"    {line}\n" for line in lines) in read("docs/functions.md")
+    assert {"clean", "amount_in", "with_tax"} <= before.functions.keys()
 
 
 @pytest.mark.parametrize("block", of("yaml"), ids=str)
