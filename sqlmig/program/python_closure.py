@@ -27,22 +27,6 @@ _REACHES_ALL = frozenset(
     """.split()
 )
 _DROPPED = frozenset(("ctx", "kind", "type_comment"))
-_PLAIN = (
-    ast.Constant,
-    ast.Name,
-    ast.Attribute,
-    ast.Tuple,
-    ast.List,
-    ast.Set,
-    ast.Dict,
-    ast.UnaryOp,
-    ast.BinOp,
-    ast.Starred,
-    ast.Lambda,
-    ast.expr_context,
-    ast.operator,
-    ast.unaryop,
-)
 
 
 def closure_text(module: ast.Module, function: ast.FunctionDef, declared: Iterable[str]) -> str:
@@ -54,12 +38,7 @@ def closure_text(module: ast.Module, function: ast.FunctionDef, declared: Iterab
     """
     marks = frozenset(declared)
     statements = [node for node in module.body if not _is_text(node)]
-    names = set(_names(function))
-    taken = {id(function)}
-    if not names.isdisjoint(_REACHES_ALL):
-        taken = {id(node) for node in statements}
-    else:
-        taken |= {id(node) for node in statements if not _only_binds(node, marks)}
+    taken = {id(node) for node in statements if not _only_binds(node, marks)} | {id(function)}
     while True:
         names = set(chain.from_iterable(_names(n) for n in statements if id(n) in taken))
         if not names.isdisjoint(_REACHES_ALL):
@@ -94,22 +73,47 @@ def _only_binds(node: ast.stmt, marks: frozenset[str]) -> bool:
         case ast.Assign():
             return all(isinstance(t, ast.Name) for t in node.targets) and _is_plain(node.value)
         case ast.AnnAssign():
-            has_value = node.value is not None and _is_plain(node.value)
-            return isinstance(node.target, ast.Name) and has_value
+            is_quiet = not any(isinstance(part, ast.Call) for part in ast.walk(node.annotation))
+            is_bound = isinstance(node.target, ast.Name) and node.value is not None
+            return is_quiet and is_bound and _is_plain(node.value)
         case ast.Pass():
             return True
         case _:
             return False
 
 
-def _is_plain(node: ast.expr) -> bool:
-    """True for an expression that runs no code of the file: no call, no subscript, no await."""
-    if isinstance(node, ast.Lambda):
-        return all(map(_is_plain, (*node.args.defaults, *filter(None, node.args.kw_defaults))))
-    return isinstance(node, _PLAIN) and all(
-        _is_plain(child) if isinstance(child, ast.expr) else isinstance(child, _PLAIN)
-        for child in ast.iter_child_nodes(node)
-    )
+def _is_plain(node: ast.expr | None) -> bool:
+    """True for an expression that runs no code: constants, names, and what is made of them.
+
+    Operators and keys may run an object's own code, so their operands have to be constants.
+    """
+    match node:
+        case ast.Constant() | ast.Name():
+            return True
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return all(map(_is_plain, items))
+        case ast.Set(elts=items):
+            return all(map(_is_constant, items))
+        case ast.Dict(keys=keys, values=values):
+            return all(map(_is_constant, keys)) and all(map(_is_plain, values))
+        case ast.Lambda(args=arguments):
+            return all(map(_is_plain, (*arguments.defaults, *filter(None, arguments.kw_defaults))))
+        case _:
+            return _is_constant(node)
+
+
+def _is_constant(node: ast.expr | None) -> bool:
+    match node:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp(operand=operand):
+            return _is_constant(operand)
+        case ast.BinOp(left=left, right=right):
+            return _is_constant(left) and _is_constant(right)
+        case ast.Tuple(elts=items):
+            return all(map(_is_constant, items))
+        case _:
+            return False
 
 
 def _binds(node: ast.stmt) -> set[str]:

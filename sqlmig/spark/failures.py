@@ -46,6 +46,7 @@ _HINTS = {
     "DELTA_UNSUPPORTED_SUBQUERY": "Delta takes no subquery there; use MERGE INTO ... USING",
     "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE":
         "let the source of the MERGE have one row for each row that it changes",
+    "UNSUPPORTED_SQL_UDF_USAGE": "write MERGE INTO ... USING (SELECT ...): Spark has it in queries",
     "DIVIDE_BY_ZERO": "write try_divide(a, b), or NULLIF(b, 0)",
 }
 

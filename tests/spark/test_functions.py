@@ -69,7 +69,12 @@ def test_functions_are_there_wherever_a_query_is_computed(pipeline: Pipeline) ->
     pipeline.create()
     pipeline.execute("INSERT INTO orders VALUES (1, 100, 'no'), (2, 250, NULL)")
     pipeline.execute("INSERT INTO rates SELECT lower(shout('no')), with_tax(10)")
-    pipeline.execute("UPDATE rates SET country = 'no', percent = with_tax(percent, 0)")
+    with pytest.raises(EngineError) as refused:
+        pipeline.execute("UPDATE rates SET percent = with_tax(percent)")
+    pipeline.execute(
+        "MERGE INTO rates AS r USING (SELECT with_tax(percent, 0) AS p FROM rates) AS n "
+        "ON r.percent = n.p WHEN MATCHED THEN UPDATE SET r.country = 'no'"
+    )
 
     # when
     blockers = pipeline.engine.analyze(pipeline.program, ["totals", "cheap", "digits", "broken"])
@@ -77,6 +82,8 @@ def test_functions_are_there_wherever_a_query_is_computed(pipeline: Pipeline) ->
     pipeline.refresh("cheap")
 
     # then
+    assert "SQL function `with_tax` in UpdateTable is not supported" in refused.value.message
+    assert refused.value.hint == "write MERGE INTO ... USING (SELECT ...): Spark has it in queries"
     assert list(blockers) == []
     assert pipeline.rows("SELECT * FROM totals ORDER BY id") == [
         (1, 112, "120!", "NO!", [1, 0, 0]),
