@@ -12,6 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from sqlmig.program.canonical import folded_text, function_marks, plain_text
 from sqlmig.program.declared import Declared, Mistakes, Place
 from sqlmig.program.function_form import FunctionForm, Parameter, returned_text
+from sqlmig.program.lexer import LexError
 from sqlmig.program.lineage import Lineage
 from sqlmig.program.model import Function, Language
 from sqlmig.program.python_file import PythonForm
@@ -23,7 +24,7 @@ def link_functions(declared: Declared, mistakes: Mistakes) -> Mapping[str, Funct
     """The functions of the program, those that are called before those that call them.
 
     Notes names that Spark has itself, functions that call each other in a circle, relations that
-    no statement creates, and defaults of columns that call functions.
+    no statement creates, and defaults of columns and conditions of sources that call functions.
     """
     known = declared.functions
     functions: dict[str, Function] = {}
@@ -40,6 +41,7 @@ def link_functions(declared: Declared, mistakes: Mistakes) -> Mapping[str, Funct
         else:
             functions[name] = _sql(form, place, declared, mistakes)
     _refuse_in_defaults(declared, mistakes)
+    _refuse_in_conditions(declared, mistakes)
     return _ordered(functions, declared, mistakes)
 
 
@@ -173,6 +175,25 @@ def _refuse_in_defaults(declared: Declared, mistakes: Mistakes) -> None:
                     "program",
                     place.at(at),
                     "write what it computes: a default is kept with the table",
+                )
+
+
+def _refuse_in_conditions(declared: Declared, mistakes: Mistakes) -> None:
+    """A source's condition is asked of records while they are read, where no function is."""
+    for form, place in declared.connectors if declared.functions else ():
+        for key, text in form.options:
+            if not form.is_source or key.lower() != "delete_when":
+                continue
+            try:
+                called = read_query(f"SELECT {text}").called(declared.functions)
+            except LexError:  # the check of the source's options says so
+                continue
+            for name in sorted(called):
+                mistakes.add(
+                    f"source `{form.name.text}` calls `{name}`, a function of the program, in "
+                    f"`{key}`",
+                    place.at(form.at),
+                    "write what it computes",
                 )
 
 

@@ -284,6 +284,13 @@ def test_a_query_that_can_not_be_read_calls_whatever_it_mentions() -> None:
             "write what it computes: a default is kept with the table",
         ),
         (
+            "CREATE FUNCTION f(n INT) RETURN n; CREATE TABLE t (a INT PRIMARY KEY); "
+            "CREATE SOURCE s INTO t USING json OPTIONS (path 'x', DELETE_WHEN 'F (a) = 1')",
+            "1:72",
+            "source `s` calls `f`, a function of the program, in `DELETE_WHEN`",
+            "write what it computes",
+        ),
+        (
             "CREATE FUNCTION f(t STRING) RETURN (SELECT max(n) FROM IDENTIFIER(t))",
             "1:56",
             "`f` uses IDENTIFIER(...), which hides what it reads",
