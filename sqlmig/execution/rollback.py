@@ -38,7 +38,15 @@ def restore_cut(
         if now is None or now.version == state.version:
             return state
         journal.still_owner()
-        mark = Mark(plan.pipeline, run, -1, plan.deployed, state.fingerprint, state.inputs)
+        mark = Mark(
+            plan.pipeline,
+            run,
+            -1,
+            plan.deployed,
+            state.fingerprint,
+            state.inputs,
+            state.passed or None,
+        )
         written = warehouse.restore(state.folder, state.version, mark)
         if written is None:
             written = engine.restore(state.folder, state.version, mark)

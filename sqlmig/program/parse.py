@@ -15,6 +15,7 @@ from sqlmig.program.declared import Declared, Mistakes, Place, declare
 from sqlmig.program.forms import TableForm
 from sqlmig.program.lineage import Columns, Lineage, OutputColumn
 from sqlmig.program.model import Column, Program, Relation, Sink, Source, Table, View
+from sqlmig.program.streams import stream_names
 
 
 def parse_program(files: Mapping[str, str]) -> Program:
@@ -99,6 +100,7 @@ def _relations(
             columns=tuple(column.text for column in view.columns),
             comment=view.comment,
             output=_known_names(columns),
+            streams=stream_names(query.tokens),
             spelled="\n".join((spelled_text(lineage), f"({list_})", *tables)),
             location=place.at(view.at),
             query_location=place.at(view.query_at),
