@@ -81,7 +81,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class Arrived:
     """The rows of a stream that have not passed yet.
 
     Args:
@@ -133,7 +133,7 @@ class Warehouse(Protocol):
     def observe(self, states: Mapping[str, RelationState]) -> Mapping[str, Observed]:
         """Folder -> the table as it is now, for each state's folder that holds a table."""
 
-    def arrivals(self, folder: str, version: int, passed: str | None) -> Arrivals:
+    def arrivals(self, folder: str, version: int, passed: str | None) -> Arrived:
         """What came into a table up to `version` and has not passed; None for no position yet."""
 
     def find_mark(self, folder: str, run: str, step: int) -> int | None:
@@ -186,7 +186,7 @@ class Engine(Protocol):
         program: Program,
         view: View,
         states: Mapping[str, RelationState],
-        arrivals: Mapping[str, Arrivals],
+        arrivals: Mapping[str, Arrived],
         folder: str,
         mark: Mark,
     ) -> Written:

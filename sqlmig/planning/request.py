@@ -15,9 +15,9 @@ from sqlmig.program.model import Program, RelationKind
 class Observed:
     """A Delta table as it is now: its version, and rows and bytes from its statistics.
 
-    `fingerprint` and `inputs` come from the mark that sqlmig left in the commit, if it made it. For a
-    streaming table they, and its position `passed`, come from the newest mark that says a position;
-    `passed` is None where no commit since the known version does.
+    `fingerprint` and `inputs` come from the mark that sqlmig left in the commit, if it made it. For
+    a streaming table they, and its position `passed`, come from the newest mark that says a
+    position; `passed` is None where no commit since the known version does.
     """
 
     version: int

@@ -1,4 +1,4 @@
-"""The way back of a table or streaming table: an earlier state of it that can be restored as it was. Pure."""
+"""The way back of a table or streaming table: an earlier state that can be restored. Pure."""
 
 from __future__ import annotations
 

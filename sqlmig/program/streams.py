@@ -39,11 +39,16 @@ def stream_tokens(tokens: Sequence[Token]) -> set[int]:
     return found
 
 
+def stream_positions(tokens: Sequence[Token]) -> frozenset[int]:
+    """Indexes of the names of relations that stand behind STREAM."""
+    if all(token.word != "STREAM" for token in tokens):
+        return frozenset()
+    return frozenset(_named(tokens))
+
+
 def stream_names(tokens: Sequence[Token]) -> tuple[str, ...]:
     """The relations that stand behind STREAM, folded, sorted."""
-    if all(token.word != "STREAM" for token in tokens):
-        return ()
-    return tuple(sorted({tokens[i].folded for i in _named(tokens)}))
+    return tuple(sorted({tokens[i].folded for i in stream_positions(tokens)}))
 
 
 def without_stream(text: str) -> str:
