@@ -123,7 +123,7 @@ def _read_twice(view: View) -> frozenset[str]:
             for i, token in enumerate(query.tokens)
             if i and i not in streamed and query.tokens[i - 1].word in ("FROM", "JOIN", ",")
         }
-    return plain & frozenset(view.streams)
+    return frozenset(plain) & frozenset(view.streams)
 
 
 def decide(draft: Draft) -> Mapping[str, Decision]:
