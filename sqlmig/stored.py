@@ -1,11 +1,25 @@
-"""What a Delta table's metadata says, in Spark's words, and whether it moved. It reads no log."""
+"""What a Delta table's metadata and commits say, in Spark's words, and whether it moved.
+
+It reads no log.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sqlmig.execution.engine import Mark
+from sqlmig.ledger.positions import LogEntry
+
+_ROWS: Mapping[str, tuple[str, ...]] = {
+    "WRITE": ("numOutputRows",),
+    "MERGE": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
+    "UPDATE": ("numUpdatedRows",),
+    "DELETE": ("numDeletedRows",),
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +46,73 @@ class StoredTable:
     comment: str | None
     properties: Mapping[str, str]
     features: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of a table's history: what it did, and the mark that sqlmig left in it.
+
+    Args:
+        note: the whole JSON of the commit's `userMetadata`; {} where it is none.
+    """
+
+    version: int
+    operation: str
+    parameters: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    mark: Mark | None
+    note: Mapping[str, Any]
+
+    @property
+    def rows(self) -> int:
+        """Rows that the commit wrote, changed or deleted; 0 where it changed no row."""
+        return sum(int(self.metrics.get(name) or 0) for name in _ROWS.get(self.operation, ()))
+
+
+def commit_of(entry: Mapping[str, Any]) -> Commit:
+    """A commit, of its entry in the history that delta-rs tells."""
+    return Commit(
+        version=int(entry["version"]),
+        operation=str(entry.get("operation", "")),
+        parameters=entry.get("operationParameters") or {},
+        metrics=entry.get("operationMetrics") or {},
+        mark=Mark.from_json(entry.get("userMetadata")),
+        note=_note(entry.get("userMetadata")),
+    )
+
+
+def log_entry(commit: Commit) -> LogEntry:
+    """What a commit did, as a streaming table sees it.
+
+    Rows that were appended, and those that a MERGE inserted, have come. Rows that were changed,
+    written over or put back came earlier.
+    """
+    match commit.operation:
+        case "WRITE":
+            is_append = str(commit.parameters.get("mode", "")).lower() == "append"
+            return LogEntry(is_append and _some(commit, "numOutputRows"))
+        case "STREAMING UPDATE":
+            return LogEntry(commit.parameters.get("outputMode") == "Append")
+        case "MERGE":
+            return LogEntry(_some(commit, "numTargetRowsInserted"))
+        case "RESTORE":
+            version = commit.parameters.get("version")
+            return LogEntry(False, int(version) if version is not None else None)
+        case _:
+            return LogEntry(False)
+
+
+def _some(commit: Commit, metric: str) -> bool:
+    """Whether the count may be other than zero."""
+    return str(commit.metrics.get(metric, "?")) != "0"
+
+
+def _note(text: str | None) -> Mapping[str, Any]:
+    try:
+        note = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return note if isinstance(note, dict) else {}
 
 
 _NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}

@@ -9,52 +9,34 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlmig.environment import cause, first_line
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Mark, Written
+from sqlmig.execution.engine import Arrived, Mark, Written
+from sqlmig.ledger.positions import LogEntry, LostHistory, Versions, all_passed, not_passed
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.request import Observed
-from sqlmig.stored import StoredColumn, StoredTable, has_not_moved, spark_type
+from sqlmig.program.model import RelationKind
+from sqlmig.stored import (
+    Commit,
+    StoredColumn,
+    StoredTable,
+    commit_of,
+    has_not_moved,
+    log_entry,
+    spark_type,
+)
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _THREADS = 8
-_ROWS: Mapping[str, tuple[str, ...]] = {
-    "WRITE": ("numOutputRows",),
-    "MERGE": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
-    "UPDATE": ("numUpdatedRows",),
-    "DELETE": ("numDeletedRows",),
-}
 _DAMAGED_HINT = (
     "a file of its `_delta_log` is missing or damaged; restore the folder from a backup, "
     "or remove it and run the command again"
 )
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One commit of a table's history: what it did, and the mark that sqlmig left in it.
-
-    Args:
-        note: the whole JSON of the commit's `userMetadata`; {} where it is none.
-    """
-
-    version: int
-    operation: str
-    parameters: Mapping[str, Any]
-    metrics: Mapping[str, Any]
-    mark: Mark | None
-    note: Mapping[str, Any]
-
-    @property
-    def rows(self) -> int:
-        """Rows that the commit wrote, changed or deleted; 0 where it changed no row."""
-        return sum(int(self.metrics.get(name) or 0) for name in _ROWS.get(self.operation, ()))
 
 
 class DeltaWarehouse:
@@ -115,6 +97,34 @@ class DeltaWarehouse:
                 seen = list(pool.map(self._observe, wanted))
         found = zip(wanted, seen, strict=True)
         return {state.folder: now for state, now in found if now is not None}
+
+    def arrivals(self, folder: str, version: int, passed: str | None) -> Arrived:
+        """What came into a table up to `version` and has not passed by the position `passed`.
+
+        Args:
+            passed: None where nothing has: then every row that is there has come.
+
+        Raises:
+            EngineError: the table's log doesn't tell any more what came.
+        """
+        if passed is None:
+            return Arrived(None, str(all_passed(self._log(folder), version)))
+        known = Versions.from_text(passed)
+        try:
+            log = self._log(folder, after=known.ranges[-1][1] if known.ranges else -1)
+            try:
+                versions = not_passed(log, version, known)
+            except LostHistory:  # it was put back to a version before the newest that passed
+                log = self._log(folder)
+                versions = not_passed(log, version, known)
+        except LostHistory as lost:
+            raise EngineError(
+                f"the log of `{folder}` doesn't tell what came with version {lost.version}",
+                hint='it is older than the log is kept; `op.rebuild("...")` in a revision begins '
+                "the streaming table anew",
+            ) from None
+        came = tuple(v for v in versions if log[v].brings_rows)
+        return Arrived(came, str(known.united(versions)))
 
     def find_mark(self, folder: str, run: str, step: int) -> int | None:
         """The version of the newest commit with this run and step; None if there is none."""
@@ -298,6 +308,9 @@ class DeltaWarehouse:
                 found = _commits(table, limit)
             yield from found
 
+    def _log(self, folder: str, after: int = -1) -> dict[int, LogEntry]:
+        return {c.version: log_entry(c) for c in self.commits(self.table_path(folder), after=after)}
+
     def _observe(self, state: RelationState) -> Observed | None:
         path = self.table_path(state.folder)
         if state.rows is not None and self.is_local and has_not_moved(path, state.version):
@@ -310,14 +323,19 @@ class DeltaWarehouse:
             return Observed(version, state.rows, state.bytes, state.fingerprint, state.inputs)
         with self._reading(path):
             rows, size = _volume(table)
-            newest = next(iter(_commits(table, limit=1)), None)
-        mark = newest.mark if newest else None
+            is_streaming = state.kind == RelationKind.STREAMING_TABLE.value
+            later = _commits(table, max(1, version - max(state.version, -1)) if is_streaming else 1)
+        marks = [
+            c.mark for c in later if c.mark and (c.mark.passed is not None or not is_streaming)
+        ]
+        mark = next(iter(marks), None)
         return Observed(
             version,
             rows,
             size,
             mark.fingerprint if mark else None,
             mark.inputs if mark else None,
+            mark.passed if mark else None,
         )
 
     @contextmanager
@@ -363,25 +381,7 @@ class DeltaWarehouse:
 
 
 def _commits(table: DeltaTable, limit: int | None = None) -> list[Commit]:
-    return [
-        Commit(
-            version=int(entry["version"]),
-            operation=str(entry.get("operation", "")),
-            parameters=entry.get("operationParameters") or {},
-            metrics=entry.get("operationMetrics") or {},
-            mark=Mark.from_json(entry.get("userMetadata")),
-            note=_note(entry.get("userMetadata")),
-        )
-        for entry in table.history(limit)
-    ]
-
-
-def _note(text: str | None) -> Mapping[str, Any]:
-    try:
-        note = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return note if isinstance(note, dict) else {}
+    return [commit_of(entry) for entry in table.history(limit)]
 
 
 def _volume(table: DeltaTable) -> tuple[int | None, int]:

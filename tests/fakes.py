@@ -17,13 +17,14 @@ from typing import Any
 
 from sqlmig.errors import EngineError, LedgerConflict
 from sqlmig.execution import events
-from sqlmig.execution.engine import Ingested, Mark, Written
+from sqlmig.execution.engine import Arrived, Ingested, Mark, Period, Written
 from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.runner import PipelineRunner
 from sqlmig.execution.tick import TickResult
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.fold import fold
+from sqlmig.ledger.positions import LogEntry, Versions, all_passed, not_passed
 from sqlmig.ledger.records import (
     AppliedRevision,
     ConnectorState,
@@ -57,6 +58,8 @@ class Version:
     columns: tuple[str, ...]
     contents: tuple[str, ...]
     mark: Mark | None = None
+    is_append: bool = False
+    restored: int | None = None
 
 
 @dataclass(frozen=True)
@@ -190,6 +193,10 @@ class FakeWarehouse:
                 continue
             now = self._world.written(state.folder)
             mark = self._world.newest(state.folder).mark
+            if state.kind == "streaming table":
+                later = self._world.tables[state.folder][state.version + 1 :]
+                marks = [v.mark for v in later if v.mark and v.mark.passed is not None]
+                mark = marks[-1] if marks else None
             if now.version == state.version:
                 found[state.folder] = Observed(
                     now.version, now.rows, now.bytes, state.fingerprint, state.inputs
@@ -201,8 +208,20 @@ class FakeWarehouse:
                     now.bytes,
                     mark.fingerprint if mark else None,
                     mark.inputs if mark else None,
+                    mark.passed if mark else None,
                 )
         return found
+
+    def arrivals(self, folder: str, version: int, passed: str | None) -> Arrived:
+        """What the table's versions tell."""
+        versions = self._world.tables[folder]
+        log = {n: LogEntry(v.is_append, v.restored) for n, v in enumerate(versions)}
+        if passed is None:
+            return Arrived(None, str(all_passed(log, version)))
+        known = Versions.from_text(passed)
+        found = not_passed(log, version, known)
+        came = tuple(n for n in found if versions[n].is_append)
+        return Arrived(came, str(known.united(found)))
 
     def find_mark(self, folder: str, run: str, step: int) -> int | None:
         """The newest commit with this mark."""
@@ -221,20 +240,26 @@ class FakeWarehouse:
         """The same contents in a new version."""
         if folder not in self._world.tables:
             return None
-        return self._world.commit(folder, replace(self._world.newest(folder), mark=mark)).version
+        now = self._world.newest(folder)
+        return self._world.commit(folder, Version(now.columns, now.contents, mark)).version
 
     def _restore(self, folder: str, version: int, mark: Mark | None) -> Written:
         self._world.fail_if_broken(f"restore {folder}")
         versions = self._world.tables[folder]
         if version == len(versions) - 1:
             return self._world.written(folder)
-        return self._world.commit(folder, replace(versions[version], mark=mark))
+        back = versions[version]
+        return self._world.commit(
+            folder, Version(back.columns, back.contents, mark, restored=version)
+        )
 
 
 class FakeEngine(FakeWarehouse):
     """What Spark does, on the world's tables, in several commits where Spark needs several."""
 
-    def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
+    def analyze(
+        self, program: Program, names: Sequence[str], kept: Mapping[str, str] | None = None
+    ) -> Sequence[Blocker]:
         """Nothing is wrong."""
         return ()
 
@@ -293,9 +318,71 @@ class FakeEngine(FakeWarehouse):
             state = states[name]
             return self._world.tables[state.folder][state.version]
 
-        contents = evaluate(program, view.name, stored)
         self._world.computed.append(view.name)
+        if view.is_streaming:
+            rows = [r for s in view.streams for r in stored(s).contents]
+            if self.find_mark(folder, mark.run, mark.step) is None:
+                self._world.commit(folder, Version((), passing(view, rows), mark))
+            now = self._world.newest(folder)
+            return self._world.commit(folder, Version((_text(view),), now.contents))
+        contents = evaluate(program, view.name, stored)
         return self._world.commit(folder, Version((), (contents,), mark))
+
+    def advance(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        arrivals: Mapping[str, Arrived],
+        folder: str,
+        mark: Mark,
+    ) -> Written:
+        """Append what the query gives of the rows that came, in one commit."""
+        self._world.fail_if_broken(view.name)
+        rows: list[str] = []
+        for stream, arrived in arrivals.items():
+            versions = self._world.tables[states[stream].folder]
+            if arrived.versions is None:
+                rows += versions[states[stream].version].contents
+            for number in arrived.versions or ():
+                before = Counter(versions[number - 1].contents)
+                rows += (Counter(versions[number].contents) - before).elements()
+        new = passing(view, rows)
+        now = self._world.newest(folder)
+        self._world.computed.append(view.name)
+        written = self._world.commit(
+            folder, Version(now.columns, (*now.contents, *new), mark, is_append=bool(new))
+        )
+        return replace(written, written=len(new))
+
+    def evolve(self, program: Program, view: View, folder: str, mark: Mark) -> Written:
+        """Another query has other columns here: a commit without rows."""
+        self._world.fail_if_broken(f"evolve {view.name}")
+        now = self._world.newest(folder)
+        if now.columns == (_text(view),):
+            return self._world.written(folder)
+        return self._world.commit(folder, Version((_text(view),), now.contents, mark))
+
+    def backfill(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        period: Period,
+        folder: str,
+        mark: Mark,
+    ) -> Written:
+        """Rows whose column is at least the number `since` are replaced."""
+        since = int(period.since)
+        rows = [
+            row
+            for stream in view.streams
+            for row in self._world.tables[states[stream].folder][states[stream].version].contents
+            if json.loads(row)[period.column] >= since
+        ]
+        now = self._world.newest(folder)
+        kept = [r for r in now.contents if json.loads(r)["row"][period.column] < since]
+        return self._world.commit(folder, Version(now.columns, (*kept, *passing(view, rows)), mark))
 
     def execute(
         self, program: Program, sql: str, states: Mapping[str, RelationState], mark: Mark
@@ -311,7 +398,8 @@ class FakeEngine(FakeWarehouse):
             values = [int(value) for value in insert[2].split(",")]
             names = [column.name.lower() for column in program.tables[name].columns]
             rows.append(dict(zip(names, values, strict=False)))
-        return name, self._world.commit(folder, _version(now.columns, rows, mark))
+        version = replace(_version(now.columns, rows, mark), is_append=insert is not None)
+        return name, self._world.commit(folder, version)
 
     def call(
         self,
@@ -354,7 +442,8 @@ class FakeEngine(FakeWarehouse):
             new = [{first: value} for value in rows[begin:end]]
             self._world.beat()
             self._world.batches.add(batch)
-            self._world.tables[table.folder].append(_version(now.columns, [*kept, *new], mark))
+            version = replace(_version(now.columns, [*kept, *new], mark), is_append=True)
+            self._world.tables[table.folder].append(version)
             self._world.beat()
         self._world.offsets[key] = end
         self._world.beat()
@@ -414,6 +503,24 @@ def evaluate(program: Program, name: str, stored: Callable[[str], Version]) -> s
             parts.append(f"{list(version.columns)}{sorted(version.contents)}")
     query = " ".join(view.query.split())
     return f"<{query} | {' | '.join(parts)}>"
+
+
+def passing(view: View, rows: Sequence[str]) -> tuple[str, ...]:
+    """What a streaming table's query gives of rows: each with the query; one that has a WHERE gives
+    nothing for rows with an odd number in `a`."""
+    loaded = [json.loads(row) for row in rows]
+    if "WHERE" in view.query:
+        loaded = [row for row in loaded if not original(row)["a"] % 2]
+    return tuple(json.dumps({"query": _text(view), "row": row}) for row in loaded)
+
+
+def original(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The input table's row that a row of a streaming table was made of."""
+    return original(row["row"]) if "row" in row else row
+
+
+def _text(view: View) -> str:
+    return " ".join(view.query.split())
 
 
 def _columns(table: Table) -> tuple[str, ...]:
@@ -578,14 +685,14 @@ class Pipeline:
         program = parse(deployment.program)
 
         def stored(name: str) -> Version:
-            if name in program.views:
+            if name in program.views and not program.views[name].is_streaming:
                 return Version((), (evaluate(program, name, stored),))
             return self.world.newest(deployment.cut.relations[name].folder)
 
         contents = self.contents()
         assert set(contents) == {n for n, r in program.relations.items() if r.is_stored}
         for name, view in program.views.items():
-            if view.is_stored:
+            if view.is_stored and not view.is_streaming:
                 assert contents[name][1] == (evaluate(program, name, stored),), name
 
     def received(self, connector: str) -> list[str]:

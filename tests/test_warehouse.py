@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from arro3.core import Array, DataType, Table
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Mark
+from sqlmig.execution.engine import Arrived, Mark
 from sqlmig.ledger.records import RelationState
+from sqlmig.planning.request import observe
 from sqlmig.warehouse import DeltaWarehouse
 
 
@@ -191,3 +193,58 @@ def test_a_fence_is_a_commit_with_the_same_rows_and_a_mark(warehouse: DeltaWareh
     assert (now.version, now.rows, now.fingerprint, now.inputs) == (2, 3, "f2", {"a": "a@1"})
     assert warehouse.describe("t").properties["sqlmig.fence"] == "fence-1"
     assert warehouse.fence("gone", mark) is None
+
+
+def test_what_came_into_a_table_is_told_by_its_log(warehouse: DeltaWarehouse) -> None:
+    # given rows at 0 and 1; 2 is put back to 0, 3 brings a row, 4 is a fence
+    warehouse.restore("t", 0, Mark("p", "r3", 1, "rev"))
+    write(warehouse, "t", [9], Mark("p", "r4", 1, "rev"))
+    warehouse.fence("t", Mark("p", "fence-1", 0, "rev"))
+
+    # then
+    assert warehouse.arrivals("t", 4, None) == Arrived(None, "0,2-4")
+    assert warehouse.arrivals("t", 1, None) == Arrived(None, "0-1")
+    assert warehouse.arrivals("t", 4, "0-1") == Arrived((3,), "0-4")
+    assert warehouse.arrivals("t", 2, "0-1") == Arrived((), "0-2")
+    assert warehouse.arrivals("t", 2, "0-1").is_empty
+
+    # when it is put back to what 1 brought, and that has not passed
+    warehouse.restore("t", 1, Mark("p", "r5", 1, "rev"))
+    assert warehouse.arrivals("t", 5, "0,2-4") == Arrived((1,), "0-5")
+
+    # when the log is cut short
+    log = Path(warehouse.table_path("t")) / "_delta_log"
+    DeltaTable(warehouse.table_path("t")).create_checkpoint()
+    for version in range(3):
+        (log / f"{version:020d}.json").unlink()
+    assert warehouse.arrivals("t", 4, "0-2") == Arrived((3,), "0-4")
+    with pytest.raises(EngineError) as lost:
+        warehouse.arrivals("t", 4, "0")
+    assert lost.value.message == "the log of `t` doesn't tell what came with version 2"
+    assert "op.rebuild" in (lost.value.hint or "")
+
+
+def test_the_position_of_a_streaming_table_is_that_of_the_newest_commit_that_says_one(
+    warehouse: DeltaWarehouse,
+) -> None:
+    # given a commit with a position, one of somebody else, and a fence
+    write(warehouse, "t", [4], Mark("p", "r3", 1, "rev", "f3", {"u": "u@7"}, {"u": "0-7"}))
+    write(warehouse, "t", [5], Mark("p", "r4", 1, "rev", "f4", {"u": "u@9"}))
+    warehouse.fence("t", Mark("p", "fence-1", 0, "rev", "f5", {"u": "u@9"}))
+    known = replace(state("t", 1), kind="streaming table", passed={"u": "0-5"}, inputs={"u": "u@5"})
+
+    # when
+    now = warehouse.observe({"s": known})["t"]
+
+    # then
+    assert (now.version, now.fingerprint, now.inputs, now.passed) == (
+        4,
+        "f3",
+        {"u": "u@7"},
+        {"u": "0-7"},
+    )
+    seen = observe(known, now)
+    assert (seen.version, seen.fingerprint, seen.passed) == (4, "known", {"u": "0-7"})
+    later = warehouse.observe({"s": replace(known, version=2)})["t"]
+    assert later.passed is None
+    assert observe(replace(known, version=2), later).passed == {"u": "0-5"}

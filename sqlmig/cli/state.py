@@ -180,11 +180,12 @@ def _relation_lines(state: Status) -> list[str]:
             "" if relation["bytes"] is None else size(relation["bytes"]),
             f"version {relation['version']}",
             f"at {_clock(relation['last_refresh'])}" if relation["last_refresh"] else "",
+            "historical" if relation["is_historical"] else "",
             "FAILS" if relation["error"] else "",
         )
         for name, relation in state.relations.items()
     ]
-    return _aligned(cells, "<<>><<<")
+    return _aligned(cells, "<<>><<<<")
 
 
 def _clock(iso: str) -> str:

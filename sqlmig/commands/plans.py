@@ -12,11 +12,20 @@ from sqlmig.planning import planner
 from sqlmig.planning.directives import Directive, Operations
 from sqlmig.planning.request import Request
 from sqlmig.planning.stages import Hop
-from sqlmig.planning.steps import Bootstrap, Plan, Restore
+from sqlmig.planning.steps import (
+    BackfillStream,
+    Bootstrap,
+    EvolveStream,
+    Plan,
+    Restore,
+    RestoreStream,
+)
 from sqlmig.program.model import EMPTY_PROGRAM, Program
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.hooks import load_hooks
 from sqlmig.revisions.identifier import resolve
+
+_COMPUTING = (Bootstrap, EvolveStream, BackfillStream)
 
 
 def make_plan(
@@ -162,11 +171,18 @@ def _analyzed(project: Project, plan: Plan, after: Program, *, was_deployed: boo
     A revision that was deployed before was analysed then; it is not again when nothing has to be
     computed, so that going back starts no Spark.
     """
-    computed = {s.action.relation for s in plan.steps if isinstance(s.action, Bootstrap)}
-    restored = {s.action.relation for s in plan.steps if isinstance(s.action, Restore)}
+    computed = {s.action.relation for s in plan.steps if isinstance(s.action, _COMPUTING)}
+    restored = {
+        s.action.relation for s in plan.steps if isinstance(s.action, (Restore, RestoreStream))
+    }
     changed = {c.name for c in plan.diff.changes if c.how != "removed"}
     names = [n for n in after.order if n in after.views and n in (changed | computed) - restored]
     names += sorted(changed & after.functions.keys())
     if plan.blockers or not names or (was_deployed and not computed):
         return plan
-    return replace(plan, blockers=tuple(project.engine.analyze(after, names)))
+    kept = {
+        s.action.relation: s.action.folder
+        for s in plan.steps
+        if isinstance(s.action, (EvolveStream, BackfillStream))
+    }
+    return replace(plan, blockers=tuple(project.engine.analyze(after, names, kept)))

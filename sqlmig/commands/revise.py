@@ -143,6 +143,8 @@ def suggest_directives(before: Program, after: Program) -> tuple[list[str], list
 
     Whether a table or column was renamed, or one dropped and another added, only a person knows.
     """
+    from sqlmig.program.canonical import fingerprint
+
     up: list[str] = []
     down: list[str] = []
     gone = sorted(set(before.tables) - set(after.relations))
@@ -162,6 +164,14 @@ def suggest_directives(before: Program, after: Program) -> tuple[list[str], list
                         f'# op.rename_column("{name}", "{old}", "{fresh}")  # keeps the values'
                     )
                     down.append(f'# op.rename_column("{name}", "{fresh}", "{old}")')
+    for name in sorted(set(before.relations) & set(after.relations)):
+        old_view, new_view = before.views.get(name), after.views.get(name)
+        if old_view is None or new_view is None or not old_view.is_streaming:
+            continue
+        if new_view.is_streaming and fingerprint(old_view) != fingerprint(new_view):
+            up.append(
+                f'# op.rebuild("{name}")  # makes all its rows anew; else it goes on in place'
+            )
     return up, down
 
 

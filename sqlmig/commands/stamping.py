@@ -78,6 +78,7 @@ def _found(project: Project, program: Program, deployment: Deployment) -> dict[s
             if name in program.tables
             else materialization_fingerprint(program, name),
             inputs=observed[name].inputs or {},
+            passed=observed[name].passed or {},
             rows=observed[name].rows,
             bytes=observed[name].bytes,
         )

@@ -111,6 +111,7 @@ def status(project: Project) -> Status:
                 "rows": state.rows,
                 "bytes": state.bytes,
                 "folder": state.folder,
+                "is_historical": state.is_historical,
                 "last_refresh": _iso(deployment.refreshed.get(name)),
                 "error": deployment.failures.get(name),
             }

@@ -10,14 +10,18 @@ from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.stopping import wait_until_stopped
+from sqlmig.execution.stream_effects import StreamEffects
+from sqlmig.execution.streams import whole
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import ConnectorState, Cut, RelationState
 from sqlmig.ledger.sink_state import SinkState
 from sqlmig.planning.request import observe
 from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
+    AdvanceStream,
     AlterTable,
     Attach,
+    BackfillStream,
     Bootstrap,
     Checkpoint,
     ContinueSource,
@@ -25,10 +29,12 @@ from sqlmig.planning.steps import (
     Detach,
     DetachSource,
     EmptyTable,
+    EvolveStream,
     Execute,
     Plan,
     RenameTable,
     Restore,
+    RestoreStream,
     RestoreTable,
     Resume,
     RunFunction,
@@ -58,6 +64,7 @@ class Effects:
 
     Args:
         stages: the parsed programs that the plan passes through; the last is the target.
+        deployed: gives the parsed program that the plan leaves.
         journal: holds the working cut, which each finished step has changed.
         patience: seconds that a runner may take to end its tick.
     """
@@ -70,11 +77,13 @@ class Effects:
         stages: Sequence[Program],
         journal: Journal,
         load_hook: HookLoader,
+        deployed: Callable[[], Program],
         patience: float = 60.0,
     ) -> None:
         self._engine = engine
         self._warehouse = warehouse
         self._plan = plan
+        self._deployed = deployed
         self._stages = stages
         self._target = stages[-1]
         self._journal = journal
@@ -128,6 +137,18 @@ class Effects:
                 return Outcome({"removed_sinks": [name]})
             case Bootstrap(relation, folder):
                 return self._bootstrap(step, relation, folder, is_repeated)
+            case AdvanceStream(relation):
+                state, rows = self._streams(step).advance(self._deployed(), relation)
+                return _relation(relation, state, rows)
+            case EvolveStream():
+                state, rows = self._streams(step).evolve(self._target, step.action)
+                return _relation(step.action.relation, state, rows)
+            case BackfillStream():
+                state, rows = self._streams(step).backfill(self._target, step.action)
+                return _relation(step.action.relation, state, rows)
+            case RestoreStream():
+                state, rows, note = self._streams(step).restore(self._target, step.action)
+                return _relation(step.action.relation, state, rows, note)
             case Detach(relation):
                 return Outcome({"removed": [relation]})
             case _:
@@ -149,6 +170,10 @@ class Effects:
 
     def _mark(self, step: Step, mark: str | None, inputs: Mapping[str, str]) -> Mark:
         return Mark(self._plan.pipeline, self._run, step.number, self._plan.target, mark, inputs)
+
+    def _streams(self, step: Step) -> StreamEffects:
+        mark = self._mark(step, None, {})
+        return StreamEffects(self._engine, self._warehouse, mark, self._cut.relations)
 
     def _table(self, name: str, stage: int) -> Table:
         return self._stages[stage].tables[name]
@@ -292,27 +317,33 @@ class Effects:
         view = self._view(name)
         mark = materialization_fingerprint(self._target, name)
         inputs = self._input_contents(view)
+        passed = whole(self._warehouse, view, self._cut.relations) if view.is_streaming else {}
+        was = self._cut.relations.get(name)
         empty = RelationState(folder, view.kind.value, -1, "", mark, inputs)
+
+        def made(written: Written, rows: int | None) -> Outcome:
+            state = _fresh(folder, view.kind, written, mark, inputs)
+            if view.is_streaming:
+                state = replace(state, passed=passed)
+                if was is not None and was.folder == folder:
+                    state = altered(state, was)
+            return _relation(name, state, rows)
+
         if is_repeated:
             version = self._warehouse.find_mark(folder, self._run, step.number)
             if version is not None:
                 written = self._written(folder, empty)
-                return _relation(
-                    name, _fresh(folder, view.kind, written, mark, inputs), written.rows
-                )
-        states = {n: s for n, s in self._cut.relations.items() if n in inputs}
-        written = self._engine.materialize(
-            self._target, view, states, folder, self._mark(step, mark, inputs)
-        )
-        state = _fresh(folder, view.kind, written, mark, inputs)
-        return _relation(
-            name, state, written.written if written.written is not None else written.rows
-        )
+                return made(written, written.rows)
+        wanted = self._target.stored_reads(name)
+        states = {n: s for n, s in self._cut.relations.items() if n in wanted}
+        own = replace(self._mark(step, mark, inputs), passed=passed if view.is_streaming else None)
+        written = self._engine.materialize(self._target, view, states, folder, own)
+        return made(written, written.written if written.written is not None else written.rows)
 
     def _input_contents(self, view: View) -> dict[str, str]:
         return {
             name: self._cut.relations[name].content
-            for name in sorted(self._target.stored_reads(view.name))
+            for name in sorted(self._target.followed(view.name))
         }
 
     def _known_connector(self, folder: str, generation: int, mark: str) -> ConnectorState:

@@ -21,6 +21,8 @@ class Mark:
     Args:
         run, step: name the effect; the same pair never commits twice.
         inputs: for a view's contents: stored input -> content id.
+        passed: for rows of a streaming table: its position after them, as in `RelationState`; None
+            for a commit that says nothing about that.
     """
 
     pipeline: str
@@ -29,10 +31,11 @@ class Mark:
     revision: str | None
     fingerprint: str | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
+    passed: Mapping[str, str] | None = None
 
     def to_json(self) -> str:
         """The text put into the commit's `userMetadata`."""
-        body = {
+        body: dict[str, Any] = {
             "pipeline": self.pipeline,
             "run": self.run,
             "step": self.step,
@@ -40,6 +43,8 @@ class Mark:
             "fingerprint": self.fingerprint,
             "inputs": dict(sorted(self.inputs.items())),
         }
+        if self.passed is not None:
+            body["passed"] = dict(self.passed)
         return json.dumps({"sqlmig": body}, sort_keys=True)
 
     @staticmethod
@@ -54,6 +59,7 @@ class Mark:
                 revision=body["revision"],
                 fingerprint=body["fingerprint"],
                 inputs=body["inputs"],
+                passed=body.get("passed"),
             )
         except (ValueError, KeyError, TypeError):
             return None
@@ -72,6 +78,37 @@ class Written:
     rows: int | None
     bytes: int | None
     written: int | None = None
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """The rows of a stream that have not passed yet.
+
+    Args:
+        versions: the commits that brought them, ascending; None for every row that is there.
+        passed: the stream's position after them.
+    """
+
+    versions: tuple[int, ...] | None
+    passed: str
+
+    @property
+    def is_empty(self) -> bool:
+        """No commit brought rows."""
+        return self.versions == ()
+
+
+@dataclass(frozen=True)
+class Period:
+    """The rows from a time on.
+
+    Args:
+        column: of the streaming table and of its stream.
+        since: a date or a timestamp as Spark reads it; rows of that very time are among them.
+    """
+
+    column: str
+    since: str
 
 
 @dataclass(frozen=True)
@@ -96,6 +133,9 @@ class Warehouse(Protocol):
     def observe(self, states: Mapping[str, RelationState]) -> Mapping[str, Observed]:
         """Folder -> the table as it is now, for each state's folder that holds a table."""
 
+    def arrivals(self, folder: str, version: int, passed: str | None) -> Arrived:
+        """What came into a table up to `version` and has not passed; None for no position yet."""
+
     def find_mark(self, folder: str, run: str, step: int) -> int | None:
         """The version of the commit that carries this run and step; None if there is none."""
 
@@ -109,8 +149,13 @@ class Warehouse(Protocol):
 class Engine(Protocol):
     """What only Spark can do. Every method is one idempotent effect, or reads only."""
 
-    def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
-        """Let Spark analyse the queries and functions of `names` against the declared schemas."""
+    def analyze(
+        self, program: Program, names: Sequence[str], kept: Mapping[str, str] | None = None
+    ) -> Sequence[Blocker]:
+        """Let Spark analyse the queries and functions of `names` against the declared schemas.
+
+        `kept`: streaming table -> folder of the rows that its new query is to go on with.
+        """
 
     def create_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """Make an empty table in `folder`, or empty the one that an earlier try left there."""
@@ -135,6 +180,31 @@ class Engine(Protocol):
         mark: Mark,
     ) -> Written:
         """Replace the view's contents by its query over the inputs at the versions of `states`."""
+
+    def advance(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        arrivals: Mapping[str, Arrived],
+        folder: str,
+        mark: Mark,
+    ) -> Written:
+        """Append what a streaming table's query gives of the rows that came into its streams."""
+
+    def evolve(self, program: Program, view: View, folder: str, mark: Mark) -> Written:
+        """Bring the schema in `folder` to the streaming table's query, and keep its rows."""
+
+    def backfill(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        period: Period,
+        folder: str,
+        mark: Mark,
+    ) -> Written:
+        """Replace a streaming table's rows of a period by its query over the stream's of it."""
 
     def execute(
         self, program: Program, sql: str, states: Mapping[str, RelationState], mark: Mark

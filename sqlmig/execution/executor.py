@@ -198,6 +198,7 @@ class Executor:
             stages,
             self._journal,
             self._load_hook,
+            lambda: self._parse(self._journal.deployment.program),
             self._patience,
         )
         ended: list[Mapping[str, Any]] = []

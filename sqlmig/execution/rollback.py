@@ -9,6 +9,7 @@ from sqlmig.execution.engine import Engine, Mark, Warehouse
 from sqlmig.execution.journal import Journal
 from sqlmig.ledger.records import Cut, RelationState
 from sqlmig.planning.steps import Plan
+from sqlmig.program.model import RelationKind
 
 
 def fence_touched(warehouse: Warehouse, journal: Journal, plan: Plan, cut: Cut, run: str) -> None:
@@ -38,7 +39,15 @@ def restore_cut(
         if now is None or now.version == state.version:
             return state
         journal.still_owner()
-        mark = Mark(plan.pipeline, run, -1, plan.deployed, state.fingerprint, state.inputs)
+        mark = Mark(
+            plan.pipeline,
+            run,
+            -1,
+            plan.deployed,
+            state.fingerprint,
+            state.inputs,
+            state.passed if state.kind == RelationKind.STREAMING_TABLE.value else None,
+        )
         written = warehouse.restore(state.folder, state.version, mark)
         if written is None:
             written = engine.restore(state.folder, state.version, mark)

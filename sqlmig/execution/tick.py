@@ -17,10 +17,11 @@ from sqlmig.execution.effects import observed_cut
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.lease import Lease
+from sqlmig.execution.streams import Advance, advanced, find_advance
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import Cut, Kind, RelationState, Status
 from sqlmig.program.canonical import materialization_fingerprint
-from sqlmig.program.model import Program, RelationKind, View
+from sqlmig.program.model import Program, View
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,13 @@ class Ticker:
                         broken.add(view.name)
                         continue
                     job = self._job(number, view, cut, run)
+                    if job is not None and view.is_streaming:
+                        try:
+                            job, cut = self._advance_job(job, cut)
+                        except SqlmigError as error:
+                            self._fail(view.name, error.message)
+                            broken.add(view.name)
+                            continue
                     if job is not None:
                         self._lease.check()
                         self._check(self._journal.deployment)
@@ -216,8 +224,11 @@ class Ticker:
     def _job(self, number: int, view: View, cut: Cut, run: str) -> _Job | None:
         reads = sorted(self._program.stored_reads(view.name))
         state = cut.relations.get(view.name)
-        inputs = {n: cut.relations[n].content for n in reads if n in cut.relations}
-        if state is None or len(inputs) != len(reads) or not is_stale(view, state, inputs):
+        followed = self._program.followed(view.name)
+        inputs = {n: cut.relations[n].content for n in sorted(followed) if n in cut.relations}
+        if state is None or any(n not in cut.relations for n in reads):
+            return None
+        if not is_stale(view, state, inputs):
             return None
         deployment = self._journal.deployment
         fingerprint = materialization_fingerprint(self._program, view.name)
@@ -231,11 +242,24 @@ class Ticker:
         )
         return _Job(view, state, {n: cut.relations[n] for n in reads}, mark)
 
+    def _advance_job(self, job: _Job, cut: Cut) -> tuple[_Job | None, Cut]:
+        """The job with what came into its streams; none, and the new cut, where nothing did."""
+        advance = find_advance(self._warehouse, job.view, job.state, job.inputs)
+        if not advance.has_rows:
+            return None, cut.with_relation(job.name, advanced(job.state, advance, None))
+        mark = replace(job.mark, inputs=advance.inputs, passed=advance.passed)
+        return replace(job, mark=mark, advance=advance), cut
+
     def _materialize(self, job: _Job) -> tuple[Written, float]:
         began = time.monotonic()
-        written = self._engine.materialize(
-            self._program, job.view, job.inputs, job.state.folder, job.mark
-        )
+        engine, folder = self._engine, job.state.folder
+        if job.advance is not None:
+            arrivals = job.advance.arrivals
+            written = engine.advance(
+                self._program, job.view, job.inputs, arrivals, folder, job.mark
+            )
+        else:
+            written = engine.materialize(self._program, job.view, job.inputs, folder, job.mark)
         return written, time.monotonic() - began
 
     def _collect(
@@ -249,6 +273,8 @@ class Ticker:
             return cut
         self._refreshed[job.name] = written.rows
         self._observer(events.Refresh(job.name, written.rows, seconds))
+        if job.advance is not None:
+            return cut.with_relation(job.name, advanced(job.state, job.advance, written))
         fresh = RelationState(
             job.state.folder,
             job.state.kind,
@@ -290,12 +316,13 @@ class Ticker:
 
 @dataclass(frozen=True)
 class _Job:
-    """A view that is to be computed, and from what."""
+    """A view that is to be computed, and from what; for a streaming table, what came."""
 
     view: View
     state: RelationState
     inputs: Mapping[str, RelationState]
     mark: Mark
+    advance: Advance | None = None
 
     @property
     def name(self) -> str:
@@ -347,10 +374,10 @@ def _fenced_off() -> UnfinishedPlanError:
 
 
 def stale_order(program: Program) -> Iterator[View]:
-    """The materialized views, inputs before readers."""
+    """The materialized views and streaming tables, inputs before readers."""
     for name in program.order:
         view = program.relations[name]
-        if isinstance(view, View) and view.kind is RelationKind.MATERIALIZED_VIEW:
+        if isinstance(view, View) and view.is_stored:
             yield view
 
 
@@ -359,7 +386,11 @@ def is_stale(view: View, state: RelationState, inputs: Mapping[str, str]) -> boo
 
     Contents without a fingerprint are not sqlmig's. Else equal content ids mean equal inputs, and
     the same query over equal inputs gives the same rows, unless it is volatile.
+
+    A streaming table is stale when what it follows has other contents than those that passed.
     """
+    if view.is_streaming:
+        return dict(state.inputs) != dict(inputs)
     return view.volatile or not state.fingerprint or dict(state.inputs) != dict(inputs)
 
 
@@ -368,7 +399,7 @@ def has_stale(program: Program, cut: Cut) -> bool:
     moved: set[str] = set()
     for view in stale_order(program):
         state = cut.relations.get(view.name)
-        reads = program.stored_reads(view.name)
+        reads = program.followed(view.name)
         inputs = {n: cut.relations[n].content for n in reads if n in cut.relations}
         if state is None:
             continue

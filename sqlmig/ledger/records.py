@@ -57,11 +57,15 @@ class RelationState:
         content: `folder@version` of the commit that first held these contents; a restore keeps it,
             so that equal ids mean equal contents.
         fingerprint: the table's or the materialization's fingerprint.
-        inputs: for a materialized view: input -> content id that it was computed from.
+        inputs: for a materialized view: input -> content id that it was computed from; for a
+            streaming table: stream -> content id whose rows have all passed.
         rows, bytes: as Delta's statistics have them.
-        altered_from: for a table: the state that an alteration made this one of.
-        is_emptied: that alteration emptied the table.
-        taken_back: for a table: the later state that was put back to this one.
+        altered_from: for a table or streaming table: the state that a change made this one of.
+        is_emptied: that change emptied the table.
+        taken_back: for those: the later state that was put back to this one.
+        passed: for a streaming table: folder of a stream -> the Delta versions whose rows have
+            passed (`0-5,7`).
+        is_historical: a streaming table holds rows that an earlier query gave.
     """
 
     folder: str
@@ -75,6 +79,8 @@ class RelationState:
     altered_from: RelationState | None = None
     is_emptied: bool = False
     taken_back: RelationState | None = None
+    passed: Mapping[str, str] = field(default_factory=dict)
+    is_historical: bool = False
 
     def with_rows(self, version: int, rows: int | None, size: int | None) -> RelationState:
         """This table after its rows moved on to `version`.
@@ -118,6 +124,10 @@ class RelationState:
             data["is_emptied"] = True
         if self.taken_back is not None:
             data["taken_back"] = self.taken_back.to_dict()
+        if self.passed:
+            data["passed"] = dict(sorted(self.passed.items()))
+        if self.is_historical:
+            data["is_historical"] = True
         return data
 
     @staticmethod
@@ -136,6 +146,8 @@ class RelationState:
             altered_from=RelationState.from_dict(origin) if origin else None,
             is_emptied=data.get("is_emptied", False),
             taken_back=RelationState.from_dict(later) if later else None,
+            passed=data.get("passed", {}),
+            is_historical=data.get("is_historical", False),
         )
 
 

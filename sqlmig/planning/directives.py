@@ -45,7 +45,31 @@ class Run:
     function: HookFunction
 
 
-Directive = RenameTable | RenameColumn | Execute | Run
+@dataclass(frozen=True)
+class InPlace:
+    """The streaming table keeps its rows and goes on with its new query where it stopped."""
+
+    relation: str
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """The streaming table is made anew from every row that its streams have."""
+
+    relation: str
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """The streaming table's rows from `since` on, told by `column`, are made anew."""
+
+    relation: str
+    since: str
+    column: str
+
+
+Strategy = InPlace | Rebuild | Backfill
+Directive = RenameTable | RenameColumn | Execute | Run | Strategy
 
 
 class Operations:
@@ -81,6 +105,40 @@ class Operations:
         """
         self._directives.append(
             RenameColumn(_name(table, "table"), _name(before, "before"), _name(after, "after"))
+        )
+
+    def in_place(self, relation: str) -> None:
+        """Let a streaming table go on where it stopped, also where it would be rebuilt.
+
+        Args:
+            relation: a streaming table of the program that the hook goes to.
+        """
+        self._directives.append(InPlace(_name(relation, "relation")))
+
+    def rebuild(self, relation: str) -> None:
+        """Make a streaming table anew from every row that its streams have.
+
+        Readers see the old rows or the new ones: it is one Delta commit.
+
+        Args:
+            relation: a streaming table of the program that the hook goes to.
+        """
+        self._directives.append(Rebuild(_name(relation, "relation")))
+
+    def backfill(self, relation: str, *, since: str, column: str) -> None:
+        """Make a streaming table's rows from a time on anew, in one Delta commit.
+
+        Args:
+            relation: a streaming table of the program that the hook goes to.
+            since: a date or a timestamp, in UTC; rows of that very time are made anew too.
+            column: the time of a row; the streaming table and its stream both have it.
+        """
+        self._directives.append(
+            Backfill(
+                _name(relation, "relation"),
+                _text(since, "since must be a date or a timestamp, such as '2026-06-10'"),
+                _name(column, "column"),
+            )
         )
 
     def execute(self, sql: str) -> None:

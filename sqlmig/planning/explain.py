@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     Action,
+    AdvanceStream,
     AlterTable,
     Attach,
+    BackfillStream,
     Bootstrap,
     Checkpoint,
     ContinueSource,
@@ -17,10 +19,12 @@ from sqlmig.planning.steps import (
     Detach,
     DetachSource,
     EmptyTable,
+    EvolveStream,
     Execute,
     Plan,
     RenameTable,
     Restore,
+    RestoreStream,
     RestoreTable,
     Resume,
     RunFunction,
@@ -59,7 +63,11 @@ def describe_action(action: Action) -> str:  # noqa: RET503
             return f"empty table `{relation}`"
         case Attach(relation):
             return f"attach `{relation}`"
-        case RestoreTable(relation, _, version) | Restore(relation, _, version):
+        case (
+            RestoreTable(relation, _, version)
+            | Restore(relation, _, version)
+            | RestoreStream(relation, _, version)
+        ):
             return f"restore `{relation}` to version {version}"
         case Execute(_, _, _, sql):
             line = " ".join(sql.split())
@@ -81,6 +89,12 @@ def describe_action(action: Action) -> str:  # noqa: RET503
             return f"detach sink `{connector}`"
         case Bootstrap(relation):
             return f"bootstrap `{relation}`"
+        case AdvanceStream(relation):
+            return f"take in rows for `{relation}`"
+        case EvolveStream(relation):
+            return f"continue `{relation}` in place"
+        case BackfillStream(relation, _, since):
+            return f"backfill `{relation}` since {since}"
         case Detach(relation):
             return f"detach `{relation}`"
         case Resume():

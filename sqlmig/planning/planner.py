@@ -14,7 +14,6 @@ from sqlmig.planning.request import Request
 from sqlmig.planning.sinks import plan_sinks
 from sqlmig.planning.stages import split_stages
 from sqlmig.planning.steps import (
-    Blocker,
     Bootstrap,
     Checkpoint,
     Detach,
@@ -25,9 +24,13 @@ from sqlmig.planning.steps import (
     Volume,
     action_to_dict,
 )
+from sqlmig.planning.streams import check_streams, decide, plan_advances, plan_stream
 from sqlmig.planning.tables import plan_tables
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import RelationKind, View
+
+_OTHERS = (RelationKind.TABLE.value, RelationKind.STREAMING_TABLE.value)
+"""Kinds whose folder a materialized view doesn't take over: their rows can't be computed again."""
 
 
 def make_plan(request: Request) -> Plan:
@@ -37,7 +40,7 @@ def make_plan(request: Request) -> Plan:
         The plan. What stands in its way is in `blockers`; such a plan can be shown but not run.
     """
     draft = Draft(request)
-    _check_supported(draft)
+    check_streams(draft)
     check_sources(draft)
     stages, blockers = split_stages(
         request.deployed, request.target, request.hops, request.revision
@@ -45,12 +48,16 @@ def make_plan(request: Request) -> Plan:
     draft.blockers.extend(blockers)
     draft.add(Stop(), "the change is made while no input is read")
     draft.add(Checkpoint(), "every relation is read as of one point")
+    decisions = decide(draft)
+    plan_advances(draft, decisions)
     for number, stage in enumerate(stages):
         plan_tables(draft, number, stage)
     plan_sources(draft)
     for name in draft.target.order:
         view = draft.target.relations[name]
-        if isinstance(view, View) and view.is_stored:
+        if isinstance(view, View) and view.is_streaming:
+            plan_stream(draft, view, decisions)
+        elif isinstance(view, View) and view.is_stored:
             _plan_view(draft, view)
     plan_sinks(draft)
     _detach(draft)
@@ -91,22 +98,10 @@ def _digest(draft: Draft) -> str:
     return hashlib.sha256(basis.encode()).hexdigest()[:12]
 
 
-def _check_supported(draft: Draft) -> None:
-    for view in draft.target.views.values():
-        if view.kind is RelationKind.STREAMING_TABLE:
-            draft.blockers.append(
-                Blocker(
-                    f"streaming table `{view.name}` can't be deployed by this version of sqlmig",
-                    view.location,
-                    "use CREATE MATERIALIZED VIEW",
-                )
-            )
-
-
 def _plan_view(draft: Draft, view: View) -> None:
     name = view.name
     state = draft.states.get(name)
-    if state is not None and state.kind == RelationKind.TABLE.value:
+    if state is not None and state.kind in _OTHERS:
         state = None
     if state is not None and state.fingerprint and draft.change("view", name) is None:
         return

@@ -15,7 +15,9 @@ from sqlmig.program.model import Program, RelationKind
 class Observed:
     """A Delta table as it is now: its version, and rows and bytes from its statistics.
 
-    `fingerprint` and `inputs` come from the mark that sqlmig left in the commit, if it made it.
+    `fingerprint` and `inputs` come from the mark that sqlmig left in the commit, if it made it. For
+    a streaming table they, and its position `passed`, come from the newest mark that says a
+    position; `passed` is None where no commit since the known version does.
     """
 
     version: int
@@ -23,6 +25,7 @@ class Observed:
     bytes: int | None
     fingerprint: str | None = None
     inputs: Mapping[str, str] | None = None
+    passed: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,11 @@ def observe(state: RelationState, now: Observed) -> RelationState:
     moved = state.with_rows(now.version, now.rows, now.bytes)
     if state.kind == RelationKind.TABLE.value:
         return moved
+    if state.kind == RelationKind.STREAMING_TABLE.value:
+        # the rows that passed have passed, whoever let them
+        if now.passed is None:
+            return moved
+        return replace(moved, inputs=now.inputs or {}, passed=now.passed)
     if not state.fingerprint or now.fingerprint != state.fingerprint:
         return replace(moved, fingerprint="", inputs={})
     return replace(moved, inputs=now.inputs or {})

@@ -123,6 +123,8 @@ def _effects(hop: Hop) -> tuple[tuple[Effect, str], ...]:
                 effects.append((RunFunction(hop.revision.revision, hop.hook, index, name), cause))
             case directives.RenameTable() | directives.RenameColumn():
                 pass
+            case directives.InPlace() | directives.Rebuild() | directives.Backfill():
+                pass  # see `streams`
     return tuple(effects)
 
 

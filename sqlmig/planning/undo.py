@@ -1,4 +1,4 @@
-"""The way back of a table: an earlier state of it that can be restored as it was. Pure."""
+"""The way back of a table or streaming table: an earlier state that can be restored. Pure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class WayBack:
     loses_rows: bool = False
 
 
-def find_way_back(now: RelationState, content: str, fingerprint: str) -> WayBack | None:
+def find_way_back(now: RelationState, content: str | None, fingerprint: str) -> WayBack | None:
     """The way to the state with these contents and this definition.
 
     Args:
         now: the table as it is.
-        content: content id that is wanted.
+        content: content id that is wanted; None for any.
         fingerprint: of the definition that is wanted.
 
     Returns:
@@ -36,7 +36,7 @@ def find_way_back(now: RelationState, content: str, fingerprint: str) -> WayBack
     """
 
     def is_wanted(state: RelationState) -> bool:
-        return state.content == content and state.fingerprint == fingerprint
+        return content in (None, state.content) and state.fingerprint == fingerprint
 
     loses_rows = False
     at: RelationState | None = now

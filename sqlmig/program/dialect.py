@@ -18,15 +18,10 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from sqlmig.program.lexer import HINT, STRING, VARIABLE, WORD, Token
+from sqlmig.program.streams import stream_tokens
 
 _SPARK = Spark()
 _UNSAFE = re.compile(r"[^A-Za-z0-9 :.,_+-]")
-_BEFORE_RELATION = frozenset(("FROM", "JOIN", ",", "("))
-_AFTER_ALIAS = frozenset(
-    "AS JOIN INNER LEFT RIGHT FULL CROSS SEMI ANTI NATURAL ON USING WHERE GROUP HAVING ORDER SORT "
-    "CLUSTER DISTRIBUTE LIMIT OFFSET UNION EXCEPT MINUS INTERSECT LATERAL WINDOW TABLESAMPLE PIVOT "
-    "UNPIVOT QUALIFY".split()
-)
 
 
 def parse_query(text: str, tokens: Sequence[Token]) -> exp.Expr | None:
@@ -57,27 +52,6 @@ def mask(text: str, tokens: Sequence[Token]) -> str:
         position = token.end
     parts.append(" " * (len(text) - position))
     return "".join(parts)
-
-
-def stream_tokens(tokens: Sequence[Token]) -> set[int]:
-    """Indexes of the tokens that mark a relation as a stream: STREAM, and the parentheses of
-    STREAM(t)."""
-    found: set[int] = set()
-    for i, token in enumerate(tokens):
-        if token.kind != WORD or token.word != "STREAM" or i == 0 or i + 1 == len(tokens):
-            continue
-        if tokens[i - 1].word not in _BEFORE_RELATION:
-            continue
-        following = tokens[i + 1]
-        if following.is_name and following.word not in _AFTER_ALIAS:
-            found.add(i)
-        elif following.text == "(":
-            end = i + 2
-            while end < len(tokens) and (tokens[end].is_name or tokens[end].text == "."):
-                end += 1
-            if end > i + 2 and end < len(tokens) and tokens[end].text == ")":
-                found |= {i, i + 1, end}
-    return found
 
 
 def _without_stream(tokens: Sequence[Token]) -> list[Token]:

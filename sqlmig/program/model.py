@@ -127,6 +127,7 @@ class View:
         volatile: the query may give other rows over the same input (`rand()`, `current_date()`).
         columns: output names given in parentheses after the view's name, or ().
         output: names of the output columns where they are known without Spark, else None.
+        streams: the relations behind STREAM, lower case, sorted.
         spelled: as `canonical`, with the letter case of names, also of the columns of tables read.
         calls: functions of the program that the query may call, sorted.
         query_location: where `query` begins in the user's file.
@@ -143,6 +144,7 @@ class View:
     output: tuple[str, ...] | None = None
     spelled: str = ""
     calls: tuple[Call, ...] = ()
+    streams: tuple[str, ...] = ()
     location: Location | None = field(default=None, compare=False)
     query_location: Location | None = field(default=None, compare=False)
 
@@ -150,6 +152,11 @@ class View:
     def is_stored(self) -> bool:
         """True for what has a Delta table of its own."""
         return self.kind is not RelationKind.VIEW
+
+    @property
+    def is_streaming(self) -> bool:
+        """True for a streaming table."""
+        return self.kind is RelationKind.STREAMING_TABLE
 
 
 Relation = Table | View
@@ -271,6 +278,14 @@ class Program:
             else:
                 pending.extend(self.reads(read))
         return frozenset(found)
+
+    def followed(self, name: str) -> frozenset[str]:
+        """The stored relations whose new contents make work for `name`: all that a materialized
+        view reads, only the streams of a streaming table."""
+        relation = self.relations[name]
+        if isinstance(relation, View) and relation.is_streaming:
+            return frozenset(relation.streams) & self.reads(name)
+        return self.stored_reads(name)
 
     def downstream(self, names: frozenset[str]) -> frozenset[str]:
         """Every relation that reads one of `names`, directly or through others; not `names`

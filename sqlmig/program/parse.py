@@ -27,6 +27,7 @@ from sqlmig.program.model import (
     Table,
     View,
 )
+from sqlmig.program.streams import stream_names
 
 
 def parse_program(files: Mapping[str, str]) -> Program:
@@ -123,6 +124,7 @@ def _relations(
             columns=tuple(column.text for column in view.columns),
             comment=view.comment,
             output=_known_names(columns),
+            streams=stream_names(query.tokens),
             spelled="\n".join((spelled_text(lineage), f"({list_})", *tables)),
             calls=calls,
             location=place.at(view.at),

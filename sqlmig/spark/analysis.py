@@ -5,30 +5,35 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sqlmig.errors import SqlmigError
+from sqlmig.errors import EngineError, SqlmigError
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Table, View
 from sqlmig.spark.failures import describe
 from sqlmig.spark.functions import define
 from sqlmig.spark.names import quoted
 from sqlmig.spark.relations import run_query
-from sqlmig.spark.sessions import Sessions
 from sqlmig.spark.tables import default_sql, storage_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructType
 
 
-def analyze(sessions: Sessions, program: Program, names: Collection[str]) -> Sequence[Blocker]:
+def analyze(
+    session: SparkSession,
+    program: Program,
+    names: Collection[str],
+    schemas: dict[str, StructType] | None = None,
+) -> Sequence[Blocker]:
     """Everything that Spark finds wrong with `names` and what they read, in program order.
 
     A relation or function that needs a broken one is not reported: its own error would be noise.
 
     Args:
+        session: one of its own: the relations are registered in it, empty.
         names: of relations and functions.
+        schemas: gets the schema of each view.
     """
-    session = sessions.fresh()
     blockers: list[Blocker] = []
     broken: set[str] = set()
     defined: set[str] = set()
@@ -66,8 +71,22 @@ def analyze(sessions: Sessions, program: Program, names: Collection[str]) -> Seq
             broken.add(name)
         else:
             frame.createOrReplaceTempView(quoted(name))
+            if schemas is not None and isinstance(relation, View):
+                schemas[name] = frame.schema
     define_all(functions)
     return blockers
+
+
+def schema_of(session: SparkSession, program: Program, name: str) -> StructType:
+    """The schema of a view, from empty tables of the declared columns.
+
+    Raises:
+        EngineError: Spark finds something wrong with it or with what it reads.
+    """
+    schemas: dict[str, StructType] = {}
+    for blocker in analyze(session, program, [name], schemas):
+        raise EngineError(blocker.message, location=blocker.location, hint=blocker.hint)
+    return schemas[name]
 
 
 def _upstream(program: Program, names: Collection[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from sqlmig.execution.engine import Ingested, Mark, Written
+from sqlmig.execution.engine import Arrived, Ingested, Mark, Period, Written
 from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.planning.steps import Blocker
@@ -23,12 +23,14 @@ from sqlmig.spark.sessions import Sessions
 from sqlmig.spark.sinks import SinkWriter
 from sqlmig.spark.sources import Ingestion, SourceReader
 from sqlmig.spark.statements import execute
+from sqlmig.spark.streaming import StreamingTables, misfits
 from sqlmig.spark.tables import Tables
 from sqlmig.spark.views import materialize
 from sqlmig.warehouse import DeltaWarehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -68,14 +70,28 @@ class SparkEngine:
         self.sessions = Sessions(open_session)
         self._warehouse = warehouse
         self._tables = Tables(self.sessions, warehouse)
+        self._streaming = StreamingTables(self.sessions, warehouse, self._tables)
         self._sources = SourceReader(project_root, secrets)
         self._arrivals = Arrivals(project_root)
         self._sinks = SinkWriter(self.sessions, warehouse, project_root, secrets)
 
     @_operation
-    def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
-        """Let Spark analyse the queries and functions of `names` against the declared schemas."""
-        return analyze(self.sessions, program, names)
+    def analyze(
+        self, program: Program, names: Sequence[str], kept: Mapping[str, str] | None = None
+    ) -> Sequence[Blocker]:
+        """Let Spark analyse the queries and functions of `names` against the declared schemas.
+
+        Args:
+            kept: streaming table -> folder of the rows that its new query is to go on with.
+        """
+        schemas: dict[str, StructType] = {}
+        blockers = list(analyze(self.sessions.fresh(), program, names, schemas))
+        for name, folder in sorted((kept or {}).items()):
+            if name in schemas:
+                stored = self._warehouse.describe(folder)
+                view = program.views[name]
+                blockers += misfits(view, schemas[name], stored)
+        return blockers
 
     @_operation
     def create_table(self, table: Table, folder: str, mark: Mark) -> Written:
@@ -110,6 +126,37 @@ class SparkEngine:
     ) -> Written:
         """Replace the view's contents by its query over the inputs at the versions of `states`."""
         return materialize(self.sessions, self._warehouse, program, view, states, folder, mark)
+
+    @_operation
+    def advance(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        arrivals: Mapping[str, Arrived],
+        folder: str,
+        mark: Mark,
+    ) -> Written:
+        """Append what a streaming table's query gives of the rows that came into its streams."""
+        return self._streaming.advance(program, view, states, arrivals, folder, mark)
+
+    @_operation
+    def evolve(self, program: Program, view: View, folder: str, mark: Mark) -> Written:
+        """Bring the schema in `folder` to the streaming table's query, and keep its rows."""
+        return self._streaming.evolve(program, view, folder, mark)
+
+    @_operation
+    def backfill(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        period: Period,
+        folder: str,
+        mark: Mark,
+    ) -> Written:
+        """Replace a streaming table's rows of a period by its query over the stream's of it."""
+        return self._streaming.backfill(program, view, states, period, folder, mark)
 
     @_operation
     def execute(

@@ -11,6 +11,7 @@ from sqlmig.errors import EngineError
 from sqlmig.ledger.records import RelationState
 from sqlmig.program.lexer import LexError, tokenize
 from sqlmig.program.model import Program, View
+from sqlmig.program.streams import without_stream
 from sqlmig.spark.failures import told
 from sqlmig.spark.functions import define
 from sqlmig.spark.names import quoted
@@ -118,7 +119,7 @@ def run_query(session: SparkSession, view: View) -> DataFrame:
         EngineError: Spark refuses it; it is placed in the user's file.
     """
     with told(query=view.query, begins=view.query_location or view.location):
-        frame = session.sql(view.query)
+        frame = session.sql(without_stream(view.query) if view.streams else view.query)
         found = len(frame.columns)  # analysed here and now, also over Spark Connect
         if view.columns:
             if found != len(view.columns):

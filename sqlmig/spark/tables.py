@@ -18,7 +18,8 @@ from sqlmig.spark.failures import told
 from sqlmig.spark.names import delta_name, literal, quoted
 from sqlmig.spark.sessions import Sessions, once, transaction_name
 from sqlmig.spark.views import RETENTION
-from sqlmig.warehouse import Commit, DeltaWarehouse
+from sqlmig.stored import Commit
+from sqlmig.warehouse import DeltaWarehouse
 
 PROPERTIES = {
     "delta.columnMapping.mode": "name",

@@ -1,4 +1,5 @@
-"""Materialized views: each refresh is one atomic Delta commit that carries its mark."""
+"""Materialized views, and streaming tables that are made anew: each time one atomic Delta commit
+that carries its mark."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ RETENTION = {
     "delta.deletedFileRetentionDuration": "interval 30 days",
     "delta.logRetentionDuration": "interval 30 days",
 }
-# No change data feed: with it, column mapping refuses a commit that changes names and rows at once.
+# No change data feed for a materialized view: with it, column mapping refuses a commit that changes
+# names and rows at once.
 _PROPERTIES = {
     "delta.columnMapping.mode": "name",
     "delta.setTransactionRetentionDuration": "interval 30 days",
@@ -45,16 +47,16 @@ def materialize(
     """
     path = warehouse.table_path(folder)
     if warehouse.find_mark(folder, mark.run, mark.step) is not None:
+        if view.is_streaming:
+            with told(f"`{view.name}`"):
+                _set_feed(sessions, path, "true")
         return warehouse.written(folder, by=mark)
     session = sessions.fresh(mark)
     if warehouse.exists(folder):
         properties = warehouse.describe(folder).properties
-        if properties.get("delta.enableChangeDataFeed") == "true":  # a table was here before
+        if properties.get("delta.enableChangeDataFeed") == "true":
             with told(f"`{view.name}`"):
-                sessions.fresh().sql(  # unmarked: the mark is for the contents
-                    f"ALTER TABLE {delta_name(path)} "
-                    "SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')"
-                )
+                _set_feed(sessions, path, "false")
     calls = [call.name for call in view.calls]
     register(session, warehouse, program, states, program.reads(view.name), calls)
     frame = run_query(session, view)
@@ -70,4 +72,15 @@ def materialize(
             writer = writer.option(name, value)
         with once_only(warehouse, path, transaction_name(mark)):
             writer.save(path)
+    if view.is_streaming:  # what is appended from here on, its own readers are told by the feed
+        with told(f"`{view.name}`"):
+            _set_feed(sessions, path, "true")
     return warehouse.written(folder, by=mark)
+
+
+def _set_feed(sessions: Sessions, path: str, value: str) -> None:
+    """Switch the change feed; unmarked, for a mark is for contents."""
+    sessions.fresh().sql(
+        f"ALTER TABLE {delta_name(path)} SET TBLPROPERTIES "
+        f"('delta.enableChangeDataFeed' = '{value}')"
+    )

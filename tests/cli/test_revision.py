@@ -222,6 +222,21 @@ def test_renames_are_suggested_as_comments(school: Shell) -> None:
     assert 'def down(op):\n    # op.rename_column("grades", "course", "class")' in text
 
 
+def test_a_changed_streaming_table_is_suggested_to_be_made_anew(school: Shell) -> None:
+    stream = "CREATE STREAMING TABLE s AS SELECT * FROM STREAM grades WHERE grade > {};"
+    school.write("pipeline/s.sql", stream.format(1))
+    school.freeze("aaaa1111")
+    school.write("pipeline/s.sql", stream.format(2))
+
+    said = school("revision", "-m", "stricter", "--rev-id", "bbbb2222")
+
+    text = school.file_of("bbbb2222").read_text()
+    line = '# op.rebuild("s")  # makes all its rows anew; else it goes on in place\n    pass\n'
+    assert f"def up(op):\n    {line}" in text
+    assert "def down(op):\n    pass" in text
+    assert "~ view s: `grade > 1` became `2`" in said.err
+
+
 def test_check_passes_when_everything_is_frozen(school: Shell) -> None:
     school.freeze("aaaa1111")
 

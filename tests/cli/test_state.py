@@ -145,6 +145,9 @@ def test_status_of_a_running_pipeline(two: Shell) -> None:
             "grades": RelationState("grades", "table", 3, "grades@3", "f", rows=12_000, bytes=2048),
             "honours": RelationState("honours", "materialized view", 1, "h@1", "f", rows=1),
             "odd": RelationState("odd", "table", 1, "h@1", "f"),
+            "s": RelationState(
+                "s", "streaming table", 2, "s@1", "f", rows=3, bytes=9, is_historical=True
+            ),
         },
         {"grades.files": ConnectorState("grades.files", 1, "f", rows=12_000, rejected=3)},
     )
@@ -167,6 +170,7 @@ def test_status_of_a_running_pipeline(two: Shell) -> None:
         "  table              grades   12,000 rows  2.0 KiB  version 3  at CLOCK\n"
         "  materialized view  honours        1 row           version 1  at CLOCK\n"
         "  table              odd           ? rows           version 1  at CLOCK\n"
+        "  streaming table    s             3 rows      9 B  version 2  at CLOCK  historical\n"
         "\n"
         "sources:\n"
         "  grades.files  12,000 rows read  3 bad kept aside  at CLOCK\n"

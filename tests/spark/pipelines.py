@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlmig.execution.engine import Ingested, Mark, Written
+from sqlmig.execution.streams import advanced, find_advance, whole
 from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from sqlmig.program.model import Program, Table
@@ -61,6 +63,38 @@ class Pipeline:
         view = self.program.views[name]
         mark = mark or self.mark("f1")
         return self.note(name, self.engine.materialize(self.program, view, self.states, name, mark))
+
+    def begin(self, name: str) -> Written:
+        """Make a streaming table of every row of its streams, also where it is there already."""
+        view = self.program.views[name]
+        passed = whole(self.warehouse, view, self.states)
+        inputs = {stream: self.states[stream].content for stream in view.streams}
+        mark = replace(self.mark("f1", **inputs), passed=passed)
+        written = self.engine.materialize(self.program, view, self.states, name, mark)
+        self.note(name, written)
+        self.states[name] = replace(self.states[name], inputs=inputs, passed=passed)
+        return written
+
+    def take_in(self, name: str, mark: Mark | None = None) -> int | None:
+        """Let a streaming table take in what came; rows written, None where nothing came."""
+        view = self.program.views[name]
+        advance = find_advance(self.warehouse, view, self.states[name], self.states)
+        if not advance.has_rows:
+            self.states[name] = advanced(self.states[name], advance, None)
+            return None
+        mark = replace(mark or self.mark("f1"), inputs=advance.inputs, passed=advance.passed)
+        written = self.engine.advance(self.program, view, self.states, advance.arrivals, name, mark)
+        self.states[name] = advanced(self.states[name], advance, written)
+        return written.written
+
+    def evolve(self, name: str) -> Written:
+        """Bring a streaming table's columns to those of its query."""
+        view = self.program.views[name]
+        written = self.engine.evolve(self.program, view, name, self.mark())
+        state = self.states[name]
+        self.note(name, written)
+        self.states[name] = replace(self.states[name], inputs=state.inputs, passed=state.passed)
+        return written
 
     def execute(self, sql: str, mark: Mark | None = None) -> Written:
         """Run one statement."""

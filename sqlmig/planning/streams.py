@@ -1,0 +1,337 @@
+"""The steps of streaming tables: made, gone on with in place, rebuilt, backfilled, put back. Pure.
+
+A streaming table holds what each row gave under the query that was deployed when it came. So a
+changed query does not make its rows wrong: by default it goes on where the old one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from sqlmig.errors import Location
+from sqlmig.ledger.records import RelationState
+from sqlmig.planning import directives
+from sqlmig.planning.draft import Draft
+from sqlmig.planning.steps import (
+    AdvanceStream,
+    Attach,
+    BackfillStream,
+    Blocker,
+    Bootstrap,
+    EvolveStream,
+    RestoreStream,
+    Volume,
+)
+from sqlmig.planning.undo import find_way_back
+from sqlmig.program.canonical import materialization_fingerprint
+from sqlmig.program.check_streams import problems
+from sqlmig.program.lexer import line_and_column
+from sqlmig.program.model import Program, RelationKind, Table, View
+from sqlmig.program.query import read_query
+from sqlmig.program.streams import stream_positions
+
+_KIND = RelationKind.STREAMING_TABLE.value
+_STRENGTH = (directives.InPlace, directives.Backfill, directives.Rebuild)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What becomes of a streaming table that is there.
+
+    Args:
+        strategy: `in place`, `rebuild` or `backfill`.
+        why: in words.
+        asked: the directive that asked for it, or None.
+    """
+
+    strategy: str
+    why: str
+    asked: directives.Strategy | None = None
+
+
+def check_streams(draft: Draft) -> None:
+    """Let what can't be run as a stream stand in the plan's way."""
+    for view in draft.target.views.values():
+        draft.blockers.extend(_blockers(draft.target, view))
+
+
+def _blockers(program: Program, view: View) -> Iterator[Blocker]:
+    kind = view.kind.value
+    if not view.is_streaming:
+        if view.streams:
+            yield Blocker(
+                f"`{view.name}` reads STREAM {view.streams[0]}, and is a {kind}",
+                view.location,
+                "write CREATE STREAMING TABLE, or take STREAM out",
+            )
+        return
+    for problem in problems(view):
+        message = f"streaming table `{view.name}` {problem.message}"
+        yield Blocker(message, _place(view, problem.offset), problem.hint)
+    for name in view.streams:
+        wrong = _wrong_stream(program, name)
+        if wrong is not None:
+            message = f"streaming table `{view.name}` reads STREAM {name}, {wrong[0]}"
+            yield Blocker(message, view.query_location or view.location, wrong[1])
+    for name in sorted(_read_twice(view)):
+        yield Blocker(
+            f"streaming table `{view.name}` reads `{name}` with STREAM and without",
+            view.query_location or view.location,
+            f"read it without STREAM through a view: CREATE VIEW all_{name} AS SELECT * "
+            f"FROM {name}",
+        )
+
+
+def _place(view: View, offset: int) -> Location | None:
+    start = view.query_location
+    if start is None or start.line is None or start.column is None:
+        return view.location
+    line, column = line_and_column(view.query, offset)
+    first = start.column - 1 if line == 1 else 0
+    return Location(start.path, start.line + line - 1, first + column)
+
+
+def _wrong_stream(program: Program, name: str) -> tuple[str, str] | None:
+    relation = program.relations.get(name)
+    if relation is None:
+        return "which is no relation of the program", "put STREAM before a table's name"
+    if isinstance(relation, Table):
+        if not relation.primary_key:
+            return None
+        return (
+            "which has a primary key: its rows change, and a row passes once",
+            "take the key off the table, or make this a MATERIALIZED VIEW",
+        )
+    if relation.is_streaming:
+        return None
+    return (
+        f"which is a {relation.kind.value}",
+        "read a table without a key or a streaming table; "
+        "put the view's query into the streaming table's",
+    )
+
+
+def _read_twice(view: View) -> frozenset[str]:
+    query = read_query(view.query)
+    streamed = stream_positions(query.tokens)
+    if query.is_read:
+        plain = {name for name, token in query.relations if token not in streamed}
+    else:
+        plain = {
+            token.folded
+            for i, token in enumerate(query.tokens)
+            if i and i not in streamed and query.tokens[i - 1].word in ("FROM", "JOIN", ",")
+        }
+    return frozenset(plain) & frozenset(view.streams)
+
+
+def decide(draft: Draft) -> Mapping[str, Decision]:
+    """What becomes of the streaming tables that are there and change, or that a hook names."""
+    asked = _asked(draft)
+    decisions: dict[str, Decision] = {}
+    for name in draft.target.order:
+        view = draft.target.relations[name]
+        state = draft.states.get(name)
+        if not isinstance(view, View) or not view.is_streaming:
+            continue
+        if state is None or state.kind != _KIND:
+            continue
+        made_anew = [
+            stream
+            for stream in view.streams
+            if stream in decisions and decisions[stream].strategy != "in place"
+        ]
+        if name in asked:
+            directive, where = asked[name]
+            decisions[name] = Decision(_WORDS[type(directive)], f"asked by {where}", directive)
+        elif made_anew:
+            decisions[name] = Decision("rebuild", f"its stream `{made_anew[0]}` is made anew")
+        elif draft.change("view", name) is not None:
+            decisions[name] = Decision("in place", "it goes on where it stopped")
+    return decisions
+
+
+_WORDS: Mapping[type[directives.Strategy], str] = {
+    directives.InPlace: "in place",
+    directives.Rebuild: "rebuild",
+    directives.Backfill: "backfill",
+}
+
+
+def _asked(draft: Draft) -> dict[str, tuple[directives.Strategy, str]]:
+    """Streaming table -> the strategy that hooks ask for; of several the one that redoes most."""
+    found: dict[str, tuple[directives.Strategy, str]] = {}
+    for hop in draft.request.hops:
+        where = f"{hop.hook}() of {hop.revision.revision}"
+        for directive in hop.directives:
+            if not isinstance(directive, directives.Strategy):
+                continue
+            name = directive.relation
+            view = hop.after.views.get(name)
+            if view is None or not view.is_streaming:
+                what = (
+                    f"a {hop.after.relations[name].kind.value}"
+                    if name in hop.after.relations
+                    else "not there"
+                )
+                draft.blockers.append(
+                    Blocker(
+                        f"{where}: op.{_WORDS[type(directive)].replace(' ', '_')} names `{name}`, "
+                        f"which is {what} in the program that is gone to",
+                        hint="name a streaming table of it",
+                    )
+                )
+                continue
+            earlier = found.get(name)
+            if earlier is None or _strength(directive) >= _strength(earlier[0]):
+                found[name] = (directive, where)
+    return found
+
+
+def _strength(directive: directives.Strategy) -> int:
+    return _STRENGTH.index(type(directive))
+
+
+def plan_advances(draft: Draft, decisions: Mapping[str, Decision]) -> None:
+    """Let what came before the change pass under the query deployed then, before tables change."""
+    deployed = draft.request.deployed
+    for name in deployed.order:
+        decision = decisions.get(name)
+        if decision is None or decision.strategy == "rebuild":
+            continue
+        state = draft.states[name]
+        draft.add(AdvanceStream(name), "what came so far passes under the query deployed so far")
+        view = deployed.views[name]
+        if any(draft.states[s].content != state.inputs.get(s) for s in view.streams):
+            moved = state.with_rows(-1, None, None)
+            draft.states[name] = replace(moved, content=f"moved:{name}")
+
+
+def plan_stream(draft: Draft, view: View, decisions: Mapping[str, Decision]) -> None:
+    """Add the steps of one streaming table, once its inputs have theirs."""
+    name = view.name
+    decision = decisions.get(name)
+    state = draft.states.get(name)
+    if state is None or state.kind != _KIND:
+        _begin(draft, view)
+    elif decision is None:
+        return
+    elif decision.strategy == "rebuild":
+        _bootstrap(draft, view, state.folder, _cause(draft, name, decision, "rebuilt"))
+    elif isinstance(decision.asked, directives.Backfill):
+        _backfill(draft, view, state, decision.asked, _cause(draft, name, decision, "backfilled"))
+    else:
+        _go_on(draft, view, state, decision)
+
+
+def _cause(draft: Draft, name: str, decision: Decision, word: str) -> str:
+    cause = draft.cause("view", name)
+    return f"{cause}; {word}: {decision.why}" if cause else f"{word}: {decision.why}"
+
+
+def _begin(draft: Draft, view: View) -> None:
+    """A streaming table that is not there: taken up where it stopped, or begun."""
+    name = view.name
+    kept = draft.kept(draft.request.revision, name)
+    if kept is not None and kept.kind == _KIND:
+        draft.states[name] = kept
+        draft.add(
+            Attach(name, kept.folder),
+            "it goes on where it stopped when this revision was deployed last",
+            writes=draft.volume(name, kept),
+        )
+        if kept.fingerprint != materialization_fingerprint(draft.target, name):
+            _evolve(draft, view, kept, "its query is another one by now")
+        return
+    cause = draft.cause("view", name) or "it is not in the warehouse"
+    _bootstrap(draft, view, draft.new_folder(name), f"{cause}: begun with the earliest row")
+
+
+def _bootstrap(draft: Draft, view: View, folder: str, cause: str) -> None:
+    name = view.name
+    mark = materialization_fingerprint(draft.target, name)
+    state = draft.states.get(name)
+    contents = _contents(draft, view)
+    draft.states[name] = RelationState(folder, _KIND, -1, f"new:{name}", mark, contents)
+    is_there = state is not None and state.folder == folder
+    draft.add(
+        Bootstrap(name, folder),
+        cause,
+        reads=_reads(draft, view),
+        writes=draft.volume(name, state) if is_there else Volume(name, None, None),
+    )
+
+
+def _go_on(draft: Draft, view: View, state: RelationState, decision: Decision) -> None:
+    name = view.name
+    mark = materialization_fingerprint(draft.target, name)
+    way = find_way_back(state, None, mark) if state.fingerprint != mark else None
+    if way is not None:
+        draft.states[name] = way.state
+        cause = draft.cause("view", name)
+        draft.add(
+            RestoreStream(name, state.folder, way.state.version, way.state.content),
+            f"{cause}; no row has passed since" if cause else "no row has passed since",
+            writes=draft.volume(name, way.state),
+        )
+        return
+    _evolve(draft, view, state, _cause(draft, name, decision, "in place"))
+
+
+def _evolve(draft: Draft, view: View, state: RelationState, cause: str) -> None:
+    name = view.name
+    is_historical = state.is_historical or _is_historical(draft, name)
+    mark = materialization_fingerprint(draft.target, name)
+    draft.states[name] = replace(state, fingerprint=mark, inputs=_contents(draft, view))
+    draft.add(
+        EvolveStream(name, state.folder, is_historical),
+        f"{cause}; its rows stay" + (" (historical)" if is_historical else ""),
+        writes=draft.volume(name, state),
+    )
+
+
+def _backfill(
+    draft: Draft, view: View, state: RelationState, asked: directives.Backfill, cause: str
+) -> None:
+    name = view.name
+    mark = materialization_fingerprint(draft.target, name)
+    draft.states[name] = replace(
+        state, version=-1, content=f"new:{name}", fingerprint=mark, inputs=_contents(draft, view)
+    )
+    draft.add(
+        BackfillStream(name, state.folder, asked.since, asked.column),
+        f"{cause}; rows with `{asked.column}` from {asked.since} on are made anew, "
+        "earlier ones stay (historical)",
+        reads=_reads(draft, view),
+        writes=draft.volume(name, state),
+    )
+
+
+def _is_historical(draft: Draft, name: str) -> bool:
+    """Whether what rows give has changed, and not only what the streams look like."""
+    change = draft.change("view", name)
+    if change is None:
+        return False
+    if change.how == "modified":
+        return True
+    pending, seen = list(draft.target.reads(name)), set()
+    while pending:
+        read = pending.pop()
+        relation = draft.target.relations[read]
+        if read in seen or relation.is_stored:
+            continue
+        seen.add(read)
+        if draft.change("view", read) is not None:
+            return True
+        pending.extend(draft.target.reads(read))
+    return False
+
+
+def _contents(draft: Draft, view: View) -> dict[str, str]:
+    return {s: draft.states[s].content for s in view.streams if s in draft.states}
+
+
+def _reads(draft: Draft, view: View) -> tuple[Volume, ...]:
+    reads = sorted(draft.target.stored_reads(view.name))
+    return tuple(draft.volume(read, draft.states.get(read)) for read in reads)

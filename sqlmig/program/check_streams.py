@@ -1,0 +1,207 @@
+"""What the query of a streaming table may not do with its streams.
+
+It knows tokens and no schema. A streaming table's query is run over the rows that came, piece by
+piece, so it has to be one whose rows over two pieces are the rows over both together: filters,
+projections, `explode`, functions of one row, joins with what is no stream, UNION ALL. Whatever
+could make it another one is named here, in doubt too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sqlmig.program.lexer import NUMBER, WORD, Token, match_parentheses, tokenize
+from sqlmig.program.model import View
+from sqlmig.program.streams import stream_tokens
+
+_VIEW_HINT = "make it a MATERIALIZED VIEW, or put that part into one"
+_WORDS = {
+    "DISTINCT": "DISTINCT",
+    "EXCEPT": "EXCEPT",
+    "GROUP": "GROUP BY",
+    "HAVING": "HAVING",
+    "INTERSECT": "INTERSECT",
+    "LIMIT": "LIMIT",
+    "MATCH_RECOGNIZE": "MATCH_RECOGNIZE",
+    "MINUS": "MINUS",
+    "OFFSET": "OFFSET",
+    "ORDER": "ORDER BY",
+    "OVER": "a window function",
+    "PIVOT": "PIVOT",
+    "QUALIFY": "QUALIFY",
+    "RECURSIVE": "WITH RECURSIVE",
+    "SORT": "SORT BY",
+    "WATERMARK": "WATERMARK",
+}
+_AGGREGATES = frozenset(
+    """
+    any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate
+    approx_top_k_combine array_agg avg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg
+    bitmap_or_agg bool_and bool_or collect_list collect_set corr count count_if count_min_sketch
+    covar_pop covar_samp every first first_value grouping grouping_id histogram_numeric kurtosis
+    last last_value listagg max max_by mean measure median min min_by mode percentile
+    percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept
+    regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp
+    string_agg sum try_avg try_sum var_pop var_samp variance
+    """.split()
+)
+_BEFORE_BRANCH = frozenset({"FROM", "JOIN", "ALL", "AS", "("})
+_KEEPS_LEFT = frozenset({"LEFT", "SEMI", "ANTI", "OUTER"})
+
+
+class Problem(NamedTuple):
+    """Why a query can't be run row by row.
+
+    Args:
+        message: what it has, in words that follow "`name` ".
+        offset: where, in the query's text.
+        hint: what to do.
+    """
+
+    message: str
+    offset: int
+    hint: str
+
+
+def problems(view: View) -> tuple[Problem, ...]:
+    """What keeps the query from being run on one piece of its stream after another.
+
+    Returns:
+        Nothing where every row that the query gives comes from one row of one stream, and none
+        from anything else alone.
+    """
+    tokens = tokenize(view.query)
+    if not view.streams:
+        return (
+            Problem(
+                "reads no stream",
+                0,
+                "write FROM STREAM and the name of a table, or CREATE MATERIALIZED VIEW",
+            ),
+        )
+    found = [*_stateful(tokens), *_misplaced(tokens)]
+    first: dict[str, Problem] = {}
+    for problem in found:
+        first.setdefault(problem.message, problem)
+    return tuple(first.values())
+
+
+def _stateful(tokens: Sequence[Token]) -> Iterator[Problem]:
+    for i, token in enumerate(tokens):
+        before = tokens[i - 1].word if i else ""
+        after = tokens[i + 1] if i + 1 < len(tokens) else None
+        if before == "." or token.kind != WORD:
+            continue
+        word, is_call = token.word, after is not None and after.text == "("
+        if word in _WORDS and _counts(word, before, after):
+            message = f"has {_WORDS[word]} over a stream"
+            if word == "WATERMARK":
+                message = "has a WATERMARK: windows over a stream can't be deployed yet"
+            yield Problem(message, token.start, _VIEW_HINT)
+        elif is_call and (word.lower() in _AGGREGATES or word.endswith("_AGG")):
+            yield Problem(f"aggregates: it calls {word.lower()}()", token.start, _VIEW_HINT)
+        elif word == "AGGREGATE" and before == "|>":
+            yield Problem("aggregates", token.start, _VIEW_HINT)
+        elif word == "UNION" and (after is None or after.word != "ALL"):
+            yield Problem("has UNION, which drops equal rows", token.start, "write UNION ALL")
+        elif word in ("RIGHT", "FULL") and after is not None and after.word in ("JOIN", "OUTER"):
+            yield Problem(
+                f"has a {word} JOIN", token.start, "let the stream stand left, and write LEFT JOIN"
+            )
+
+
+def _counts(word: str, before: str, after: Token | None) -> bool:
+    """Whether the word is the clause, and no column's name or part of something harmless."""
+    following = after.word if after is not None else ""
+    match word:
+        case "DISTINCT":
+            return before not in ("IS", "NOT")
+        case "EXCEPT":
+            return before != "*"
+        case "ORDER" | "SORT":
+            return following == "BY"
+        case "OFFSET":
+            return after is not None and after.kind == NUMBER
+        case "OVER":
+            return following == "(" or before == ")"
+        case "MINUS":
+            return following in ("SELECT", "ALL", "DISTINCT", "TABLE", "VALUES", "FROM", "(")
+        case "PIVOT" | "MATCH_RECOGNIZE":
+            return following == "("
+        case "WATERMARK":
+            return after is not None and after.is_name and following not in ("AS", "FROM", "WHERE")
+        case _:
+            return True
+
+
+def _misplaced(tokens: Sequence[Token]) -> Iterator[Problem]:
+    """Streams that are joined with each other, or stand where rows of another relation pass."""
+    words = [token.word for token in tokens]
+    closing = match_parentheses(words)
+    opening: dict[int, int] = {}
+    for start, end in closing.items():
+        for i in range(start + 1, end):
+            if start > opening.get(i, -1):
+                opening[i] = start
+    pending = sorted(stream_tokens(tokens) & {i for i, w in enumerate(words) if w == "STREAM"})
+    unions = [i for i, word in enumerate(words) if word == "UNION"]
+    seen: set[int] = set()
+    branches: dict[tuple[int, int], int] = {}
+    while pending:
+        i = pending.pop(0)
+        if i in seen:
+            continue
+        seen.add(i)
+        where = opening.get(i, -1)
+        if i > 1 and words[i - 1] == "JOIN" and words[i - 2] in _KEEPS_LEFT:
+            yield Problem(
+                f"has a stream to the right of {words[i - 2]} JOIN",
+                tokens[i].start,
+                "let the stream stand left of it",
+            )
+        branch = (where, sum(1 for n in unions if n < i and opening.get(n, -1) == where))
+        if branch in branches:
+            yield Problem(
+                "joins two streams",
+                tokens[i].start,
+                "read one of them without STREAM, or make it a MATERIALIZED VIEW",
+            )
+        branches[branch] = i
+        if where < 0:
+            continue
+        before = words[where - 1] if where else "("
+        if before not in _BEFORE_BRANCH:
+            yield Problem(
+                "reads a stream in an expression",
+                tokens[i].start,
+                "read it in FROM, or without STREAM",
+            )
+        elif before == "AS":
+            pending += _uses(tokens, where)
+        else:
+            pending.append(where)
+    for where in sorted({-1, *(where for where, _ in branches)}):
+        own = [n for n in unions if opening.get(n, -1) == where]
+        if any((where, number) not in branches for number in range(len(own) + 1)):
+            yield Problem(
+                "gives rows that come from no stream",
+                tokens[max(where, 0)].start,
+                "let each part of a UNION ALL read a stream",
+            )
+
+
+def _uses(tokens: Sequence[Token], parenthesis: int) -> Iterator[int]:
+    """Where the CTE whose query stands in this parenthesis is read."""
+    at = parenthesis - 2
+    if tokens[at].text == ")":  # its columns are named
+        while at > 0 and tokens[at].text != "(":
+            at -= 1
+        at -= 1
+    name = tokens[at].folded
+    for i, token in enumerate(tokens):
+        if i > parenthesis and token.is_name and token.folded == name:
+            before = tokens[i - 1].word
+            is_qualifier = i + 1 < len(tokens) and tokens[i + 1].text == "."
+            if before in ("FROM", "JOIN", ",") and not is_qualifier:
+                yield i
