@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import pytest
 
@@ -73,7 +74,7 @@ def test_rows_are_cast_in_one_commit_that_can_be_made_again(pipeline: Pipeline) 
     # then
     assert again == first, "nothing more to do"
     assert pipeline.rows("SELECT * FROM t ORDER BY key") == [
-        ("1.50", 7, 2, "ab", [1, 2], 3, "2026-01-01"),
+        (Decimal("1.50"), 7, 2, "ab", [1, 2], 3, "2026-01-01"),
         (None, 8, 4, None, None, None, "2026-01-01"),
     ]
     path = pipeline.warehouse.table_path("t")
