@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -50,7 +51,7 @@ def check_rows(project: Project, deployment: Deployment, plan: Plan) -> RowCheck
     blockers: list[Blocker] = []
     warnings: list[str] = []
     misfits: dict[str, str] = {}
-    for action, deployed in _converted_as_deployed(plan):
+    for action, deployed in converted_as_deployed(plan):
         state = deployment.cut.relations[deployed]
         table = project.parse_deployed(plan.stages[action.stage]).tables[action.relation]
         found = project.engine.find_misfits(
@@ -64,11 +65,11 @@ def check_rows(project: Project, deployment: Deployment, plan: Plan) -> RowCheck
     return RowChecks(tuple(blockers), tuple(warnings), tuple(sorted(misfits.items())))
 
 
-def _converted_as_deployed(plan: Plan) -> Iterator[tuple[ConvertTable, str]]:
+def converted_as_deployed(plan: Plan) -> Iterator[tuple[ConvertTable, str]]:
     """The conversions of tables whose rows are still the deployed ones, and the deployed name."""
     deployed: dict[str, str] = {}
     moved: set[str] = set()
-    texts = ""  # of the hooks' statements: a table that they mention may be written to
+    words: set[str] = set()  # of the hooks' statements: a table that they name may be written to
     is_any_moved = False
     for step in plan.steps:
         match step.action:
@@ -78,7 +79,7 @@ def _converted_as_deployed(plan: Plan) -> Iterator[tuple[ConvertTable, str]]:
                     moved.discard(before)
                     moved.add(after)
             case ConvertTable(relation):
-                if relation not in moved and relation not in texts and not is_any_moved:
+                if relation not in moved | words and not is_any_moved:
                     yield step.action, deployed.get(relation, relation)
                 moved.add(relation)
             case (
@@ -90,7 +91,7 @@ def _converted_as_deployed(plan: Plan) -> Iterator[tuple[ConvertTable, str]]:
             ):
                 moved.add(relation)
             case Execute(_, _, _, sql):
-                texts += sql.lower() + "\n"
+                words.update(re.findall(r"\w+", sql.lower()))
             case RunFunction():
                 is_any_moved = True
             case _:

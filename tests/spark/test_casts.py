@@ -1,4 +1,4 @@
-"""The law of casts: rows without a misfit are what Spark's CAST makes of them, and no others are."""
+"""The law of casts: rows without a misfit are what CAST makes of them; others can't be cast."""
 
 from __future__ import annotations
 
