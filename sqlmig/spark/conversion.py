@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlmig.execution.engine import Misfit
 from sqlmig.program.model import Column, Table
 from sqlmig.spark.alterations import PARKED, constraints, fits
+from sqlmig.spark.casting import Cast, Caster
 from sqlmig.spark.names import quoted
 from sqlmig.spark.tables import default_sql, storage_type
 from sqlmig.stored import StoredColumn, StoredTable
@@ -84,18 +85,19 @@ def converted(rows: DataFrame, conversion: Conversion) -> Expression:
     """The values of a column under the new definition; a value that can't be cast is an error."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    column, source = conversion.column, conversion.source
-    kind = storage_type(column.type)
-    if source is None:
-        value = default_sql(column)
-    elif _can_cast(rows, source.type, kind):
-        value = f"CAST({conversion.name} AS {kind})"
-    else:
-        value = f"CAST(NULL AS {kind})"
+    column = conversion.column
+    value = default_sql(column) if conversion.source is None else _cast(rows, conversion).value
     notes = {"comment": column.comment} if column.comment else {}
-    if kind != column.type:
+    if storage_type(column.type) != column.type:
         notes["__CHAR_VARCHAR_TYPE_STRING"] = column.type
     return F.expr(value).alias(column.name, metadata=notes)
+
+
+def _cast(rows: DataFrame, conversion: Conversion) -> Cast:
+    assert conversion.source is not None
+    caster = Caster(rows.sparkSession)
+    was = rows.schema[conversion.source.name].dataType
+    return caster.cast(conversion.name, was, caster.type_of(storage_type(conversion.column.type)))
 
 
 def find_misfits(
@@ -156,31 +158,30 @@ def _cast_checks(rows: DataFrame, name: str, conversion: Conversion) -> list[_Ch
     column, value, was = conversion.column, conversion.name, conversion.source.type
     kind = storage_type(column.type)
     words = f"cast from {was} to {column.type}"
-    sample = f"CAST({value} AS string)"
+    cast = _cast(rows, conversion)
+    is_nested = was.startswith(_NESTED)
+    sample = f"to_json({value})" if is_nested else f"CAST({value} AS string)"
     if storage_type(was).startswith("string"):
         sample = f"concat('\\'', {value}, '\\'')"
-    elif was.startswith(_NESTED):
-        sample = f"to_json({value})"
-    if not _can_cast(rows, was, kind):
+    if not cast.is_known:
         text = f"Spark has no {words} for {name}, which has a value"
-        return [_Check(f"{value} IS NOT NULL", text, sample)]
-    cast = f"try_cast({value} AS {kind})"
-    fails = f"{cast} IS NULL"
+        return [_Check(cast.fails, text, sample)]
+    fails = cast.fails
     if kind != column.type:
         limit = int(column.type[column.type.index("(") + 1 : -1])
-        fails = f"({fails} OR length({cast}) > {limit})"
-    fails = f"({value} IS NOT NULL AND {fails})"
-    failing = _Check(fails, f"{name} can't be {words}", sample)
-    back = f"try_cast({cast} AS {storage_type(was)})"
-    if "variant" in was or not _can_cast(rows, kind, was):
-        return [failing]
-    if was.startswith(_NESTED):  # a value inside that fails becomes NULL, and nothing says so
-        differs = f"NOT (to_json(struct({back} AS v)) <=> to_json(struct({value} AS v)))"
-        return [_Check(differs, f"{name} can't be {words} as it is", sample)]
-    text = f"{name} changes by the {words}"
-    becomes = f"concat({sample}, ' becomes ', CAST({cast} AS string))"
-    changes = f"(NOT {fails} AND NOT ({back} <=> {value}))"
-    return [failing, _Check(changes, text, becomes, is_loss=True)]
+        fails = f"({fails} OR coalesce(length({cast.value}) > {limit}, false))"
+    shown = sample
+    if not is_nested:
+        shown = f"concat({sample}, ' becomes ', CAST(try_cast({value} AS {kind}) AS string))"
+    return [
+        _Check(fails, f"{name} can't be {words}", sample),
+        _Check(
+            f"(NOT {fails} AND {cast.changes})",
+            f"{name} changes by the {words}",
+            shown,
+            is_loss=True,
+        ),
+    ]
 
 
 def _repeated(rows: DataFrame, table: Table, found: Sequence[Conversion]) -> list[Misfit]:
@@ -219,16 +220,3 @@ def _samples(rows: DataFrame, check: _Check) -> list[str]:
 def _cut(text: str | None) -> str:
     text = str(text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
-
-
-def _can_cast(rows: DataFrame, was: str, kind: str) -> bool:
-    """Whether Spark has such a cast at all."""
-    before, after = storage_type(was), storage_type(kind)
-    if before == after:
-        return True
-    sql = f"SELECT try_cast(CAST(NULL AS {before}) AS {after}) AS v"
-    try:
-        rows.sparkSession.sql(sql).schema  # noqa: B018
-    except Exception:
-        return False
-    return True
