@@ -83,7 +83,12 @@ def test_a_column_is_cast_once_its_rows_fit_and_sources_and_sinks_go_on(
     # then
     reason = "`orders.amount` can't be cast from string to int in 1 of 3 rows: 'n/a'"
     assert [blocker.message for blocker in plan.blockers] == [reason]
-    assert "rewrite table `orders`: cast `amount` from string to int" in to_text(plan)
+    assert words(plan)[0] == (
+        "rewrite table `orders`: require a value in `id`, cast `amount` from string to int, "
+        "add the primary key (id)"
+    )
+    assert plan.steps[2].cost.startswith("rewrites 3 rows, ")
+    assert f"\nblocked:\n  pipeline/all.sql:1:1: {reason}\n" in to_text(plan)
     assert caught.value.message == reason
     assert "`--allow-destructive` empties the table instead" in (caught.value.hint or "")
     assert project.deployment().revision == "a"
