@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlmig.errors import EngineError, LedgerConflict
 from sqlmig.execution import events
-from sqlmig.execution.engine import Arrived, Ingested, Mark, Period, Written
+from sqlmig.execution.engine import Arrived, Ingested, Mark, Misfit, Period, Written
 from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.runner import PipelineRunner
@@ -292,6 +292,38 @@ class FakeEngine(FakeWarehouse):
             return self._world.written(folder)
         rows = [{c: row.get(c) for c in columns} for row in (json.loads(r) for r in now.contents)]
         return self._world.commit(folder, _version(columns, rows, mark))
+
+    def find_misfits(
+        self, table: Table, folder: str, renamed: Sequence[tuple[str, str]], *, has_new_key: bool
+    ) -> Sequence[Misfit]:
+        """NULL where a value is needed, and keys that are there twice; every value can be cast."""
+        origin = {after: before for before, after in renamed}
+        rows = [json.loads(row) for row in self._world.newest(folder).contents]
+        found = []
+        for column in table.columns:
+            name = column.name.lower()
+            lacking = [r for r in rows if r.get(name, r.get(origin.get(name, ""))) is None]
+            if not column.nullable and column.default is None and lacking:
+                found.append(Misfit(f"`{table.name}.{name}` is NULL in {len(lacking)} rows"))
+        keys = Counter(tuple(row.get(key) for key in table.primary_key) for row in rows)
+        if has_new_key and any(count > 1 for count in keys.values()):
+            found.append(Misfit(f"`{table.name}` has a key twice"))
+        return found
+
+    def convert_table(
+        self,
+        table: Table,
+        folder: str,
+        renamed: Sequence[tuple[str, str]],
+        mark: Mark,
+        *,
+        has_new_key: bool,
+    ) -> Written:
+        """Alter it if every row can be kept."""
+        if self.find_mark(folder, mark.run, mark.step) is None:
+            for misfit in self.find_misfits(table, folder, renamed, has_new_key=has_new_key):
+                raise EngineError(misfit.message)
+        return self.alter_table(table, folder, renamed, mark)
 
     def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """No rows, then another definition."""

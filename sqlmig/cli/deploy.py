@@ -36,16 +36,29 @@ _WAITS = 3
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write it to FILE."
 )
+@click.option(
+    "--allow-destructive",
+    is_flag=True,
+    help="Plan to empty tables whose rows can't be kept, as upgrade does with it.",
+)
 @global_options
-def plan_command(rev: str, offline: bool, style: str, as_json: bool, output: str | None) -> None:
+def plan_command(
+    rev: str,
+    offline: bool,
+    style: str,
+    as_json: bool,
+    output: str | None,
+    allow_destructive: bool,
+) -> None:
     """Show what it takes to bring the pipeline to REV: the changes, why, and the steps.
 
     REV is by default the head; a revision below the deployed one gives the plan of a downgrade.
-    Nothing is run. Every new or changed query is analysed by Spark, unless --offline.
+    Nothing is run. Every new or changed query is analysed by Spark, and the rows of tables that are
+    cast or get a key are looked at, unless --offline.
 
     Exits with 4 if the plan is blocked.
     """
-    plan = commands.make_plan(opened(), rev, offline=offline)
+    plan = commands.make_plan(opened(), rev, offline=offline, allow_destructive=allow_destructive)
     text = _told(plan, "json" if as_json else style)
     if output is None:
         click.echo(painted(text) if style == "text" and not as_json else text, nl=False)

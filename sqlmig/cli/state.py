@@ -170,7 +170,7 @@ def _changes(state: Status) -> list[tuple[str, Sequence[str]]]:
 
 
 def _relation_lines(state: Status) -> list[str]:
-    from sqlmig.planning.explain import size
+    from sqlmig.planning.volume import size
 
     cells = [
         (

@@ -61,7 +61,7 @@ def upgrade(
         target: any name of a revision.
         policy: `await_approval`, `allow` or `reject`; by default the target's.
         yes: go on without asking, whatever the policy.
-        allow_destructive: let steps run that lose rows.
+        allow_destructive: let steps run that lose rows; empty tables whose rows can't be kept.
         confirm: shows the plan to a person and returns the answer; None when nobody is there.
         observer: told what happens.
         stop_timeout: seconds that the tick under way may take to end; by default the target's.
@@ -79,7 +79,12 @@ def upgrade(
     check_idle(deployment)
     chosen = "allow" if yes else policy or project.target.bootstrap_policy
     plan, after = plan_way(
-        project, deployment, target, direction="upgrade", analyze=chosen != "reject"
+        project,
+        deployment,
+        target,
+        direction="upgrade",
+        analyze=chosen != "reject",
+        allow_destructive=allow_destructive,
     )
     if plan.is_noop:
         return Deployed("nothing_to_do", plan, resumed=resumed)
@@ -120,7 +125,9 @@ def downgrade(
     resumed = _finish_dead_plan(project, observer)
     deployment = project.journal.refresh()
     check_idle(deployment)
-    plan, after = plan_way(project, deployment, goal, direction="downgrade")
+    plan, after = plan_way(
+        project, deployment, goal, direction="downgrade", allow_destructive=allow_destructive
+    )
     if plan.is_noop:
         status = "applied" if taken_back else "nothing_to_do"
         return Deployed(status, plan, resumed=resumed, taken_back=taken_back)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlmig.commands.project import Project, refuse_edited
+from sqlmig.commands.row_checks import check_rows
 from sqlmig.errors import RevisionError
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import AppliedRevision
@@ -29,7 +30,12 @@ _COMPUTING = (Bootstrap, EvolveStream, BackfillStream)
 
 
 def make_plan(
-    project: Project, target: str = "head", *, offline: bool = False, direction: str | None = None
+    project: Project,
+    target: str = "head",
+    *,
+    offline: bool = False,
+    direction: str | None = None,
+    allow_destructive: bool = False,
 ) -> Plan:
     """The plan that takes the deployed revision to `target`.
 
@@ -37,13 +43,21 @@ def make_plan(
         target: any name of a revision.
         offline: plan from the ledger alone: start no Spark, look at no table.
         direction: `upgrade` or `downgrade`; by default whichever leads there.
+        allow_destructive: empty tables whose rows can't be kept, instead of being blocked by them.
 
     Raises:
         RevisionError: no such revision, not on the way, or an applied file was edited.
         ProgramErrors: the target's SQL has mistakes.
     """
     deployment = project.deployment()
-    return plan_way(project, deployment, target, direction=direction, offline=offline)[0]
+    return plan_way(
+        project,
+        deployment,
+        target,
+        direction=direction,
+        offline=offline,
+        allow_destructive=allow_destructive,
+    )[0]
 
 
 def plan_way(
@@ -54,13 +68,15 @@ def plan_way(
     direction: str | None,
     offline: bool = False,
     analyze: bool = True,
+    allow_destructive: bool = False,
 ) -> tuple[Plan, Program]:
     """The plan from what is deployed to `target`, and the target's program.
 
     Args:
         direction: refuse a way that leads elsewhere; None for whichever leads there.
         offline: look at the ledger only.
-        analyze: let Spark analyse new and changed queries.
+        analyze: let Spark analyse new and changed queries, and look at rows that are converted.
+        allow_destructive: empty tables whose rows can't be kept.
     """
     if direction != "downgrade":  # going back uses the ledger's text
         refuse_edited(project, deployment)
@@ -89,6 +105,7 @@ def plan_way(
     )
     plan = planner.make_plan(request)
     if analyze and not offline:
+        plan = _checked(project, plan, request, allow_destructive=allow_destructive)
         plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
     return plan, after
 
@@ -163,6 +180,17 @@ def as_applied(
         path=file.path,
         text=file.text,
     )
+
+
+def _checked(project: Project, plan: Plan, request: Request, *, allow_destructive: bool) -> Plan:
+    """The plan with what is found in the rows of the tables that it converts."""
+    if plan.blockers:
+        return plan
+    checks = check_rows(project, request.deployment, plan)
+    if checks.misfits and allow_destructive:
+        plan = planner.make_plan(replace(request, emptied=dict(checks.misfits)))
+        checks = replace(checks, blockers=())
+    return replace(plan, blockers=checks.blockers, warnings=(*plan.warnings, *checks.warnings))
 
 
 def _analyzed(project: Project, plan: Plan, after: Program, *, was_deployed: bool) -> Plan:

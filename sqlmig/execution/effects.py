@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
+from sqlmig.execution.outcome import (
+    Outcome,
+    connector_changed,
+    fresh,
+    relation_changed,
+    sink_changed,
+)
 from sqlmig.execution.stopping import wait_until_stopped
 from sqlmig.execution.stream_effects import StreamEffects
 from sqlmig.execution.streams import whole
@@ -43,20 +50,12 @@ from sqlmig.planning.steps import (
     Stop,
     assert_never,
 )
+from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint
 from sqlmig.program.model import Program, RelationKind, Table, View
 
 HookLoader = Callable[[Plan, RunFunction], Callable[[Any], object]]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a step changed: a partial cut as JSON, rows written, and a word for people."""
-
-    change: Mapping[str, Any] | None = None
-    rows: int | None = None
-    note: str | None = None
 
 
 class Effects:
@@ -109,6 +108,9 @@ class Effects:
                 return self._create(step, self._table(relation, stage), folder)
             case AlterTable(relation, _, renamed, stage):
                 return self._alter(step, self._table(relation, stage), renamed)
+            case ConvertTable(relation, _, renamed, _, has_new_key, stage):
+                table = self._table(relation, stage)
+                return self._alter(step, table, renamed, is_converted=True, has_new_key=has_new_key)
             case EmptyTable(relation, stage):
                 return self._empty(step, self._table(relation, stage))
             case Attach(relation, folder):
@@ -122,33 +124,33 @@ class Effects:
             case RunFunction():
                 return self._call(step, step.action)
             case StartSource(name, folder, generation, mark):
-                return _connector(name, ConnectorState(folder, generation, mark))
+                return connector_changed(name, ConnectorState(folder, generation, mark))
             case ContinueSource(name, folder, generation, mark):
-                return _connector(name, self._known_connector(folder, generation, mark))
+                return connector_changed(name, self._known_connector(folder, generation, mark))
             case DetachSource(name):
                 return Outcome({"removed_connectors": [name]})
             case StartSink(name, folder, generation, mark):
-                return _sink(
+                return sink_changed(
                     name, SinkState(folder, generation, mark, f"{self._run}/{step.number}")
                 )
             case ContinueSink(name, folder, generation, mark):
-                return _sink(name, self._known_sink(step, folder, generation, mark))
+                return sink_changed(name, self._known_sink(step, folder, generation, mark))
             case DetachSink(name):
                 return Outcome({"removed_sinks": [name]})
             case Bootstrap(relation, folder):
                 return self._bootstrap(step, relation, folder, is_repeated)
             case AdvanceStream(relation):
                 state, rows = self._streams(step).advance(self._deployed(), relation)
-                return _relation(relation, state, rows)
+                return relation_changed(relation, state, rows)
             case EvolveStream():
                 state, rows = self._streams(step).evolve(self._target, step.action)
-                return _relation(step.action.relation, state, rows)
+                return relation_changed(step.action.relation, state, rows)
             case BackfillStream():
                 state, rows = self._streams(step).backfill(self._target, step.action)
-                return _relation(step.action.relation, state, rows)
+                return relation_changed(step.action.relation, state, rows)
             case RestoreStream():
                 state, rows, note = self._streams(step).restore(self._target, step.action)
-                return _relation(step.action.relation, state, rows, note)
+                return relation_changed(step.action.relation, state, rows, note)
             case Detach(relation):
                 return Outcome({"removed": [relation]})
             case _:
@@ -210,21 +212,35 @@ class Effects:
     def _create(self, step: Step, table: Table, folder: str) -> Outcome:
         mark = fingerprint(table)
         written = self._engine.create_table(table, folder, self._mark(step, mark, {}))
-        return _relation(table.name, _fresh(folder, RelationKind.TABLE, written, mark, {}), 0)
+        return relation_changed(table.name, fresh(folder, RelationKind.TABLE, written, mark, {}), 0)
 
-    def _alter(self, step: Step, table: Table, renamed: Sequence[tuple[str, str]]) -> Outcome:
+    def _alter(
+        self,
+        step: Step,
+        table: Table,
+        renamed: Sequence[tuple[str, str]],
+        *,
+        is_converted: bool = False,
+        has_new_key: bool = False,
+    ) -> Outcome:
         was = self._cut.relations[table.name]
         mark = fingerprint(table)
-        written = self._engine.alter_table(table, was.folder, renamed, self._mark(step, mark, {}))
-        state = _fresh(was.folder, RelationKind.TABLE, written, mark, {})
-        return _relation(table.name, altered(state, was), written.written)
+        told = self._mark(step, mark, {})
+        if is_converted:
+            written = self._engine.convert_table(
+                table, was.folder, renamed, told, has_new_key=has_new_key
+            )
+        else:
+            written = self._engine.alter_table(table, was.folder, renamed, told)
+        state = fresh(was.folder, RelationKind.TABLE, written, mark, {})
+        return relation_changed(table.name, altered(state, was), written.written)
 
     def _empty(self, step: Step, table: Table) -> Outcome:
         was = self._cut.relations[table.name]
         mark = fingerprint(table)
         written = self._engine.empty_table(table, was.folder, self._mark(step, mark, {}))
-        state = _fresh(was.folder, RelationKind.TABLE, written, mark, {})
-        return _relation(table.name, replace(altered(state, was), is_emptied=True), 0)
+        state = fresh(was.folder, RelationKind.TABLE, written, mark, {})
+        return relation_changed(table.name, replace(altered(state, was), is_emptied=True), 0)
 
     def _attach(self, relation: str, folder: str) -> Outcome:
         state = self._cut.detached[folder]
@@ -234,7 +250,7 @@ class Effects:
                 f"the detached table in folder `{folder}` was written to by something else",
                 hint="look at its Delta history; nothing of sqlmig writes to a detached table",
             )
-        return _relation(relation, state, 0)
+        return relation_changed(relation, state, 0)
 
     def _restore(self, step: Step, action: Restore, is_repeated: bool) -> Outcome:
         view = self._view(action.relation)
@@ -251,7 +267,7 @@ class Effects:
         except EngineError as error:  # its old files were vacuumed
             outcome = self._bootstrap(step, view.name, action.folder, is_repeated)
             return replace(outcome, note=f"computed: {error.message}")
-        return _relation(view.name, replace(known, version=written.version), 0)
+        return relation_changed(view.name, replace(known, version=written.version), 0)
 
     def _restore_table(self, step: Step, action: RestoreTable) -> Outcome:
         table = self._table(action.relation, action.stage)
@@ -266,16 +282,24 @@ class Effects:
             except EngineError as error:  # its old files were vacuumed
                 if not action.can_alter:
                     raise
-                outcome = self._alter(step, table, action.renamed)
-                return replace(outcome, note=f"altered: {error.message}")
-            return _relation(table.name, replace(way.state, version=written.version), 0)
+                return self._keep_rows(step, table, action, error.message)
+            return relation_changed(table.name, replace(way.state, version=written.version), 0)
         if not action.can_alter:
             raise EngineError(
                 f"rows of `{table.name}` have moved since the plan was made",
                 hint="run the command again: it makes a new plan",
             )
-        outcome = self._alter(step, table, action.renamed)
-        return replace(outcome, note="altered: its rows have moved")
+        return self._keep_rows(step, table, action, "its rows have moved")
+
+    def _keep_rows(self, step: Step, table: Table, action: RestoreTable, why: str) -> Outcome:
+        outcome = self._alter(
+            step,
+            table,
+            action.renamed,
+            is_converted=action.is_converted,
+            has_new_key=action.has_new_key,
+        )
+        return replace(outcome, note=f"altered: {why}")
 
     def _back_to(self, action: Restore | RestoreTable, mark: Mark) -> Written:
         written = self._warehouse.restore(action.folder, action.version, mark)
@@ -311,7 +335,7 @@ class Effects:
         if written.version == was.version:
             return Outcome(rows=0)
         state = was.with_rows(written.version, written.rows, written.bytes)
-        return _relation(name, state, written.written)
+        return relation_changed(name, state, written.written)
 
     def _bootstrap(self, step: Step, name: str, folder: str, is_repeated: bool) -> Outcome:
         view = self._view(name)
@@ -322,12 +346,12 @@ class Effects:
         empty = RelationState(folder, view.kind.value, -1, "", mark, inputs)
 
         def made(written: Written, rows: int | None) -> Outcome:
-            state = _fresh(folder, view.kind, written, mark, inputs)
+            state = fresh(folder, view.kind, written, mark, inputs)
             if view.is_streaming:
                 state = replace(state, passed=passed)
                 if was is not None and was.folder == folder:
                     state = altered(state, was)
-            return _relation(name, state, rows)
+            return relation_changed(name, state, rows)
 
         if is_repeated:
             version = self._warehouse.find_mark(folder, self._run, step.number)
@@ -383,32 +407,3 @@ def observed_cut(warehouse: Warehouse, cut: Cut) -> Cut:
         cut,
         relations={n: observe(s, observed[s.folder]) for n, s in cut.relations.items()},
     )
-
-
-def _fresh(
-    folder: str, kind: RelationKind, written: Written, mark: str, inputs: Mapping[str, str]
-) -> RelationState:
-    return RelationState(
-        folder=folder,
-        kind=kind.value,
-        version=written.version,
-        content=f"{folder}@{written.version}",
-        fingerprint=mark,
-        inputs=inputs,
-        rows=written.rows,
-        bytes=written.bytes,
-    )
-
-
-def _relation(
-    name: str, state: RelationState, rows: int | None, note: str | None = None
-) -> Outcome:
-    return Outcome({"relations": {name: state.to_dict()}}, rows, note)
-
-
-def _connector(name: str, state: ConnectorState) -> Outcome:
-    return Outcome({"connectors": {name: state.to_dict()}})
-
-
-def _sink(name: str, state: SinkState) -> Outcome:
-    return Outcome({"sinks": {name: state.to_dict()}})

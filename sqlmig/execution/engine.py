@@ -127,6 +127,19 @@ class Ingested:
     behind: int | None = None
 
 
+@dataclass(frozen=True)
+class Misfit:
+    """Rows of a table that its new definition has no room for, or that change under it.
+
+    Args:
+        message: which and how many, with samples.
+        is_loss: the cast changes their values; else they can't be kept at all.
+    """
+
+    message: str
+    is_loss: bool = False
+
+
 class Warehouse(Protocol):
     """What can be asked of the stored tables without Spark."""
 
@@ -164,6 +177,22 @@ class Engine(Protocol):
         self, table: Table, folder: str, renamed: Sequence[tuple[str, str]], mark: Mark
     ) -> Written:
         """Bring the table's schema to `table`, keeping its rows. May be called again."""
+
+    def find_misfits(
+        self, table: Table, folder: str, renamed: Sequence[tuple[str, str]], *, has_new_key: bool
+    ) -> Sequence[Misfit]:
+        """What stands in the way of keeping the rows in `folder` under the definition `table`."""
+
+    def convert_table(
+        self,
+        table: Table,
+        folder: str,
+        renamed: Sequence[tuple[str, str]],
+        mark: Mark,
+        *,
+        has_new_key: bool,
+    ) -> Written:
+        """Check the rows, cast them and bring the schema to `table`. May be called again."""
 
     def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """Drop all rows, then bring the schema to `table`. May be called again."""

@@ -9,7 +9,7 @@ from typing import Any
 from sqlmig.ledger.records import ConnectorState
 from sqlmig.ledger.sink_state import SinkState
 from sqlmig.planning.draft import Draft
-from sqlmig.planning.source_options import check_source, reads_the_same
+from sqlmig.planning.source_options import check_source, deletion_columns, reads_the_same
 from sqlmig.planning.steps import ContinueSource, DetachSource, StartSource
 from sqlmig.program.canonical import fingerprint
 from sqlmig.program.model import Source
@@ -51,6 +51,11 @@ def _plan_source(draft: Draft, name: str, source: Source, carried: set[str]) -> 
     if source.table in draft.fresh:
         why = draft.fresh[source.table]
         _start(draft, name, mark, (cause or why) if name not in states else why)
+        return
+    if draft.recast.get(source.table, frozenset()) & deletion_columns(
+        source, draft.target.tables[source.table]
+    ):
+        _start(draft, name, mark, "its table has another key: what it deleted is not known by it")
         return
     if table_before is not None:
         old = states.get(f"{table_before}.{source.name}")

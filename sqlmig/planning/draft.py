@@ -15,6 +15,7 @@ class Draft:
         states: stored relation -> its state after the steps so far.
         renames: deployed table -> its name after the steps so far, for those that a hook renamed.
         fresh: tables that begin empty, and why. returned: tables that are as they were earlier.
+        recast: table -> columns whose values are others, or mean another key, than a source knew.
     """
 
     def __init__(self, request: Request) -> None:
@@ -34,6 +35,7 @@ class Draft:
         self.renames: dict[str, str] = {}
         self.fresh: dict[str, str] = {}
         self.returned: set[str] = set()
+        self.recast: dict[str, frozenset[str]] = {}
         self._folders = set(self.deployment.folders)
         self._changes: dict[tuple[str, str], Change] = {
             (c.what, c.name): c for c in self.diff.changes
@@ -47,9 +49,11 @@ class Draft:
         reads: tuple[Volume, ...] = (),
         writes: Volume | None = None,
         destructive: str | None = None,
+        cost: str = "",
     ) -> None:
         """Add a step."""
-        self.steps.append(Step(len(self.steps) + 1, action, cause, reads, writes, destructive))
+        number = len(self.steps) + 1
+        self.steps.append(Step(number, action, cause, reads, writes, destructive, cost))
 
     def change(self, what: What, name: str) -> Change | None:
         """What the program diff says of a relation or connector."""

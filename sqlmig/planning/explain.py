@@ -34,6 +34,8 @@ from sqlmig.planning.steps import (
     Volume,
     assert_never,
 )
+from sqlmig.planning.table_steps import ConvertTable
+from sqlmig.planning.volume import size
 from sqlmig.program.diff import ProgramDiff
 
 _WIDTH = 79
@@ -59,6 +61,9 @@ def describe_action(action: Action) -> str:  # noqa: RET503
             return f"alter table `{relation}`" + (
                 f": {', '.join(operations)}" if operations else ""
             )
+        case ConvertTable(relation, operations, _, is_rewritten):
+            verb = "rewrite" if is_rewritten else "alter"
+            return f"{verb} table `{relation}`: {', '.join(operations)}"
         case EmptyTable(relation):
             return f"empty table `{relation}`"
         case Attach(relation):
@@ -149,7 +154,7 @@ def _step_lines(steps: Sequence[Step]) -> Iterator[str]:
     width = max((len(action) for action in actions if len(action) <= _ACTION_WIDTH), default=0)
     for step, action in zip(steps, actions, strict=True):
         margin = " " * (7 + width + 2)
-        parts = [step.cause] if step.cause else []
+        parts = [part for part in (step.cause, step.cost.replace(" ", _KEEP)) if part]
         reads = [_volume(v).replace(" ", _KEEP) for v in step.reads if v.rows is not None]
         if reads:
             parts.append(f"reads{_KEEP}" + ", ".join(reads))
@@ -200,7 +205,7 @@ def to_markdown(plan: Plan) -> str:
     lines += ["", "| step | what | why | reads | writes |", "|---|---|---|---|---|"]
     for step in plan.steps:
         reads = ", ".join(_volume(v) for v in step.reads)
-        writes = _volume(step.writes) if step.writes else ""
+        writes = step.cost or (_volume(step.writes) if step.writes else "")
         what = describe_action(step.action).replace("|", "\\|")
         why = step.cause.replace("|", "\\|")
         lines.append(f"| {step.number} | {what} | {why} | {reads} | {writes} |")
@@ -211,16 +216,6 @@ def to_markdown(plan: Plan) -> str:
         lines += ["", "**Warnings:**", "", *(f"- {warning}" for warning in plan.warnings)]
     lines += ["", f"Reads {_total(plan.steps)}; no input is read between stop and resume.", ""]
     return "\n".join(lines)
-
-
-def size(count: int) -> str:
-    """Bytes in words: `1.4 MiB`."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"
 
 
 def _volume(volume: Volume) -> str:

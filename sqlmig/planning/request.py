@@ -40,6 +40,7 @@ class Request:
         hops: their hooks, in order.
         observed: folder -> the table as it is now; empty when planning from the ledger alone.
         folders: names of all folders of tables in the warehouse; empty as above.
+        emptied: table -> why its rows can't be kept; it may lose them.
     """
 
     pipeline: str
@@ -53,6 +54,7 @@ class Request:
     hops: tuple[Hop, ...] = ()
     observed: Mapping[str, Observed] = field(default_factory=dict)
     folders: frozenset[str] = frozenset()
+    emptied: Mapping[str, str] = field(default_factory=dict)
 
 
 def observe(state: RelationState, now: Observed) -> RelationState:

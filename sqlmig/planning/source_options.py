@@ -294,6 +294,15 @@ def column_named(table: Table, name: str) -> Column | None:
     return next((c for c in table.columns if c.name.lower() == name.lower()), None)
 
 
+def deletion_columns(source: Source, table: Table) -> frozenset[str]:
+    """The columns by which a source remembers what it has deleted, in lower case; () for none."""
+    options = {key.lower(): value for key, value in source.options}
+    may_delete = "delete_when" in options or source.format.lower() == "kafka"
+    if "sequence_by" not in options or not (may_delete or reads_changes(options)):
+        return frozenset()
+    return frozenset({options["sequence_by"].lower(), *map(str.lower, table.primary_key)})
+
+
 def reads_changes(options: Mapping[str, str]) -> bool:
     """Whether a Delta source follows the change feed."""
     return _is_true(options, "readchangefeed") or _is_true(options, "readchangedata")

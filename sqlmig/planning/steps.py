@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from sqlmig.errors import Location
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
+from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.program.diff import ProgramDiff
 
 
@@ -73,7 +74,8 @@ class RestoreTable:
     """Put a table back to how a revision left it, rows and definition.
 
     If its rows have moved by the time the step runs, it is altered instead where that is possible
-    (`can_alter`; `renamed` as in `AlterTable`); else the plan is refused and taken back.
+    (`can_alter`; `renamed` as in `AlterTable`), or converted (`is_converted`, `has_new_key` as in
+    `ConvertTable`); else the plan is refused and taken back.
     """
 
     relation: str
@@ -83,6 +85,8 @@ class RestoreTable:
     can_alter: bool = False
     renamed: tuple[tuple[str, str], ...] = ()
     stage: int = -1
+    is_converted: bool = False
+    has_new_key: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,6 +222,7 @@ Action = (
     | RenameTable
     | CreateTable
     | AlterTable
+    | ConvertTable
     | EmptyTable
     | Attach
     | RestoreTable
@@ -238,35 +243,7 @@ Action = (
     | Detach
     | Resume
 )
-_ACTIONS: Mapping[str, type[Any]] = {
-    action.__name__: action
-    for action in (
-        Stop,
-        Checkpoint,
-        RenameTable,
-        CreateTable,
-        AlterTable,
-        EmptyTable,
-        Attach,
-        RestoreTable,
-        Restore,
-        Execute,
-        RunFunction,
-        StartSource,
-        ContinueSource,
-        DetachSource,
-        StartSink,
-        ContinueSink,
-        DetachSink,
-        Bootstrap,
-        AdvanceStream,
-        EvolveStream,
-        BackfillStream,
-        RestoreStream,
-        Detach,
-        Resume,
-    )
-}
+_ACTIONS: Mapping[str, type[Any]] = {action.__name__: action for action in get_args(Action)}
 
 
 @dataclass(frozen=True)
@@ -289,6 +266,7 @@ class Step:
         reads: what it reads.
         writes: what it replaces or writes, as far as known before.
         destructive: what is lost by it, or None.
+        cost: of a change of a table: whether it rewrites rows; '' for other steps.
     """
 
     number: int
@@ -297,6 +275,7 @@ class Step:
     reads: tuple[Volume, ...] = ()
     writes: Volume | None = None
     destructive: str | None = None
+    cost: str = ""
 
 
 @dataclass(frozen=True)
@@ -411,7 +390,7 @@ def action_to_dict(action: Action) -> dict[str, Any]:
 def action_from_dict(data: Mapping[str, Any]) -> Action:
     """The inverse of `action_to_dict`."""
     kind = _ACTIONS[data["action"]]
-    values = {f.name: _frozen(data[f.name]) for f in fields(kind)}
+    values = {f.name: _frozen(data[f.name]) for f in fields(kind) if f.name in data}
     action: Action = kind(**values)
     return action
 
@@ -424,6 +403,7 @@ def _step_to_dict(step: Step) -> dict[str, Any]:
         "reads": [_plain(volume) for volume in step.reads],
         "writes": _plain(step.writes) if step.writes else None,
         "destructive": step.destructive,
+        "cost": step.cost,
     }
 
 
@@ -435,6 +415,7 @@ def _step_from_dict(data: Mapping[str, Any]) -> Step:
         reads=tuple(Volume(**volume) for volume in data["reads"]),
         writes=Volume(**data["writes"]) if data["writes"] else None,
         destructive=data["destructive"],
+        cost=data.get("cost", ""),
     )
 
 

@@ -19,7 +19,9 @@ from sqlmig.planning.steps import (
     Volume,
 )
 from sqlmig.planning.table_change import TableChange, table_change
+from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.planning.undo import WayBack, find_way_back
+from sqlmig.planning.volume import size
 from sqlmig.program.canonical import fingerprint
 from sqlmig.program.model import RelationKind, Table
 
@@ -67,13 +69,16 @@ def _rename(draft: Draft, stage: Stage) -> None:
     states = {after: draft.states[before] for before, after in pending.items()}
     fresh = {a: draft.fresh[b] for b, a in pending.items() if b in draft.fresh}
     returned = {a for b, a in pending.items() if b in draft.returned}
+    recast = {a: draft.recast[b] for b, a in pending.items() if b in draft.recast}
     for name in (*pending, *pending.values()):
         draft.states.pop(name, None)
         draft.fresh.pop(name, None)
         draft.returned.discard(name)
+        draft.recast.pop(name, None)
     draft.states.update(states)
     draft.fresh.update(fresh)
     draft.returned.update(returned)
+    draft.recast.update(recast)
     for before, after, final in _one_by_one(pending):
         draft.add(RenameTable(before, after), stage.causes.get(final, ""))
 
@@ -161,28 +166,60 @@ def _bring(
         is_emptied=False,
         taken_back=None,
     )
-    if change is not None and change.reason_to_empty is None:
-        draft.states[name] = after
-        dropped = [o for o in change.operations if o.startswith("drop column")]
-        if dropped:
-            draft.warnings.append(f"`{name}`: {', '.join(dropped)}: its values are lost")
-        draft.add(
-            AlterTable(name, change.operations, tuple(sorted(renamed.items())), number),
-            cause,
-            writes=draft.volume(name, state),
-        )
+    emptied = draft.request.emptied.get(name)
+    if change is None or (emptied is not None and change.demands):
+        reason = emptied or "it is not known how it was defined"
+        _empty(draft, number, state, after, name, f"{cause}: {reason}", reason)
         return
-    reason = change.reason_to_empty if change else "it is not known how it was defined"
+    draft.states[name] = after
+    dropped = [o for o in change.operations if o.startswith("drop column")]
+    if dropped:
+        draft.warnings.append(f"`{name}`: {', '.join(dropped)}: its values are lost")
+    volume = draft.volume(name, state)
+    columns = tuple(sorted(renamed.items()))
+    draft.add(
+        ConvertTable(
+            name, change.operations, columns, bool(change.cast), change.has_new_key, number
+        )
+        if change.demands
+        else AlterTable(name, change.operations, columns, number),
+        cause,
+        reads=(volume,) if change.demands and state.rows != 0 else (),
+        writes=volume,
+        cost=_cost(change, state),
+    )
+    key = {k.lower() for k in table.primary_key} if change.has_other_key else set()
+    draft.recast[name] = draft.recast.get(name, frozenset()) | change.cast | key
+
+
+def _empty(
+    draft: Draft,
+    number: int,
+    state: RelationState,
+    after: RelationState,
+    name: str,
+    cause: str,
+    reason: str,
+) -> None:
     draft.states[name] = replace(after, rows=0, bytes=0)
     draft.fresh[name] = "its table is emptied"
     draft.returned.discard(name)
     rows = "all rows" if state.rows is None else _count(state.rows)
     draft.add(
         EmptyTable(name, number),
-        f"{cause}: {reason}",
+        cause,
         writes=draft.volume(name, state),
         destructive=f"{rows} of `{name}`: {reason}",
     )
+
+
+def _cost(change: TableChange, state: RelationState) -> str:
+    """What a change writes, for people."""
+    if not change.is_rewritten or state.rows == 0:
+        return "metadata only"
+    if state.rows is None:
+        return "rewrites all rows"
+    return f"rewrites {_count(state.rows)}, {size(state.bytes or 0)}"
 
 
 def _restore(
@@ -198,9 +235,9 @@ def _restore(
     way = find_way_back(state, content, fingerprint(table)) if content != state.content else None
     if way is None:
         return False
-    can_alter = change is not None and change.reason_to_empty is None
-    renamed = stage.columns.get(table.name, {}) if can_alter else None
-    _put_back(draft, number, table, way, state, can_alter=can_alter, renamed=renamed)
+    otherwise = None if way.loses_rows else change
+    renamed = stage.columns.get(table.name, {})
+    _put_back(draft, number, table, way, state, otherwise=otherwise, renamed=renamed)
     return True
 
 
@@ -211,9 +248,10 @@ def _put_back(
     way: WayBack,
     state: RelationState,
     *,
-    can_alter: bool = False,
-    renamed: Mapping[str, str] | None = None,
+    otherwise: TableChange | None = None,
+    renamed: Mapping[str, str] = {},
 ) -> None:
+    """Restore a table; `otherwise` is how it gets there if its rows will have moved."""
     name = table.name
     draft.states[name] = way.state
     draft.fresh.pop(name, None)
@@ -225,9 +263,11 @@ def _put_back(
             state.folder,
             way.state.version,
             way.state.content,
-            can_alter,
-            tuple(sorted((renamed or {}).items())),
+            otherwise is not None,
+            tuple(sorted(renamed.items())) if otherwise is not None else (),
             number,
+            is_converted=otherwise is not None and bool(otherwise.demands),
+            has_new_key=otherwise is not None and otherwise.has_new_key,
         ),
         draft.cause("table", name) or "it goes back to how this revision left it",
         writes=draft.volume(name, way.state),

@@ -17,7 +17,8 @@ from sqlmig.spark.names import literal, quoted
 from sqlmig.stored import StoredColumn, StoredTable
 
 _CONSTRAINT = "sqlmig_not_null_"
-_RENAMED = "__sqlmig_renamed_"
+PARKED = "__sqlmig_renamed_"
+"""What a column is called while its new name is not free yet."""
 _REPLACED = "__sqlmig_replaced"
 _FIELD_NOTES = re.compile(r" not null| comment '(?:[^'\\]|\\.|'')*'| collate \w+", re.IGNORECASE)
 
@@ -44,19 +45,19 @@ def next_alteration(
     wanted = {column.name.lower(): column for column in table.columns}
     for before, after in renames:
         if before.lower() in current:
-            target = after if after.lower() not in current else f"{_RENAMED}{after.lower()}"
+            target = after if after.lower() not in current else f"{PARKED}{after.lower()}"
             return _rename(stored, before, target)
-    parked = {n: n.removeprefix(_RENAMED) for n in current if n.startswith(_RENAMED)}
+    parked = {n: n.removeprefix(PARKED) for n in current if n.startswith(PARKED)}
     parked = {n: after for n, after in parked.items() if after in wanted}
     unwanted = [n for n in current if n not in wanted and n not in parked]
     unwanted += [n for n in parked.values() if n in current]
     for name, column in current.items():
-        if name in wanted and name not in unwanted and not _fits(column, wanted[name]):
+        if name in wanted and name not in unwanted and not fits(column, wanted[name]):
             if keeps_rows:
                 raise EngineError(
                     f"`{table.name}.{column.name}` can't become {wanted[name].type}, "
                     f"it is {column.type}",
-                    hint="its rows can't be kept: `--allow-destructive` empties the table",
+                    hint="run the command again: it makes a new plan, which casts the rows",
                 )
             unwanted.append(name)
     missing = [c for n, c in wanted.items() if n not in current and n not in parked.values()]
@@ -82,12 +83,12 @@ def _next_in_place(
         name = quoted(now.name)
         if _plain(now.type) != _plain(column.type):
             if column.name.lower() in constrained:
-                return _free(column.name)
+                return release(column.name)
             if stored.properties.get("delta.enableTypeWidening") != "true":
                 return "SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
             return f"ALTER COLUMN {name} TYPE {column.type}"
         if column.nullable and column.name.lower() in constrained:
-            return _free(column.name)
+            return release(column.name)
         if column.nullable and not now.nullable:
             return f"ALTER COLUMN {name} DROP NOT NULL"
         if (column.comment or "") != (now.comment or ""):
@@ -122,7 +123,7 @@ def constraints(stored: StoredTable) -> Collection[str]:
 
 def begun_renames(parameters: Sequence[tuple[str, str]]) -> frozenset[str]:
     """The columns whose renaming was begun, from (old, new) of the commits of one step."""
-    return frozenset(old.lower() for old, _ in parameters if not old.startswith(_RENAMED))
+    return frozenset(old.lower() for old, _ in parameters if not old.startswith(PARKED))
 
 
 def create_statement(name: str, table: Table, properties: dict[str, str]) -> str:
@@ -147,7 +148,7 @@ def _definition(column: Column, *, not_null: bool = False) -> str:
     return f"{quoted(column.name)} {column.type}{' NOT NULL' if not_null else ''}{comment}"
 
 
-def _fits(column: StoredColumn, wanted: Column) -> bool:
+def fits(column: StoredColumn, wanted: Column) -> bool:
     """Whether the column can stay: its type is right, or Delta can widen it."""
     return _plain(column.type) == _plain(wanted.type) or widens(column.type, wanted.type)
 
@@ -158,16 +159,17 @@ def _plain(kind: str) -> str:
 
 def _rename(stored: StoredTable, before: str, after: str) -> str:
     if before.lower() in constraints(stored):
-        return _free(before)
+        return release(before)
     return f"RENAME COLUMN {quoted(before)} TO {quoted(after)}"
 
 
 def _drop(stored: StoredTable, names: Sequence[str]) -> str:
     bound = sorted(set(names) & set(constraints(stored)))
     if bound:
-        return _free(bound[0])
+        return release(bound[0])
     return f"DROP COLUMNS ({', '.join(map(quoted, names))})"
 
 
-def _free(column: str) -> str:
+def release(column: str) -> str:
+    """What lets a column be NULL again."""
     return f"DROP CONSTRAINT IF EXISTS {quoted(_CONSTRAINT + column.lower())}"

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from sqlmig.execution.engine import Arrived, Ingested, Mark, Period, Written
+from sqlmig.execution.engine import Arrived, Ingested, Mark, Misfit, Period, Written
 from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Sink, Source, Table, View
 from sqlmig.spark.analysis import analyze
 from sqlmig.spark.arrivals import Arrivals
+from sqlmig.spark.converter import TableConverter
 from sqlmig.spark.failures import told
 from sqlmig.spark.hooks import HookContext
 from sqlmig.spark.query import check_reads_only, collect
@@ -71,6 +72,7 @@ class SparkEngine:
         self._warehouse = warehouse
         self._tables = Tables(self.sessions, warehouse)
         self._streaming = StreamingTables(self.sessions, warehouse, self._tables)
+        self._converter = TableConverter(self.sessions, warehouse, self._tables)
         self._sources = SourceReader(project_root, secrets)
         self._arrivals = Arrivals(project_root)
         self._sinks = SinkWriter(self.sessions, warehouse, project_root, secrets)
@@ -104,6 +106,26 @@ class SparkEngine:
     ) -> Written:
         """Bring the table's schema to `table`, keeping its rows. May be called again."""
         return self._tables.alter(table, folder, renamed, mark)
+
+    @_operation
+    def find_misfits(
+        self, table: Table, folder: str, renamed: Sequence[tuple[str, str]], *, has_new_key: bool
+    ) -> Sequence[Misfit]:
+        """What stands in the way of keeping the rows in `folder` under the definition `table`."""
+        return self._converter.find_misfits(table, folder, renamed, has_new_key=has_new_key)
+
+    @_operation
+    def convert_table(
+        self,
+        table: Table,
+        folder: str,
+        renamed: Sequence[tuple[str, str]],
+        mark: Mark,
+        *,
+        has_new_key: bool,
+    ) -> Written:
+        """Check the rows, cast them and bring the schema to `table`. May be called again."""
+        return self._converter.convert(table, folder, renamed, mark, has_new_key=has_new_key)
 
     @_operation
     def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:

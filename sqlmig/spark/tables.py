@@ -94,10 +94,9 @@ class Tables:
         *,
         keeps_rows: bool,
     ) -> None:
-        path = self._warehouse.table_path(folder)
-        name = delta_name(path)
+        name = delta_name(self._warehouse.table_path(folder))
         session = self._sessions.fresh(mark)
-        begun = self._begun(path, mark) if renamed else frozenset()
+        begun = self.begun(folder, mark) if renamed else frozenset()
         with told(f"`{table.name}`", begins=table.location):
             last = None
             while True:
@@ -111,33 +110,36 @@ class Tables:
                 session.sql(f"ALTER TABLE {name} {clause}")
                 last = clause
                 if clause.startswith("RENAME"):
-                    begun = self._begun(path, mark)
+                    begun = self.begun(folder, mark)
             if keeps_rows:
-                self._fill(table, path, mark)
+                self._fill(table, folder, mark)
             while clause := next_constraint(self._warehouse.describe(folder), table):
                 session.sql(f"ALTER TABLE {name} {clause}")
             if (table.comment or "") != (self._warehouse.describe(folder).comment or ""):
                 session.sql(f"COMMENT ON TABLE {name} IS {literal(table.comment or '')}")
 
-    def _ours(self, path: str, mark: Mark) -> list[Commit]:
+    def commits(self, folder: str, mark: Mark) -> list[Commit]:
+        """What the mark's step has committed to the table so far, newest first."""
+        path = self._warehouse.table_path(folder)
         return [
             commit
             for commit in self._warehouse.commits(path)
             if commit.mark and (commit.mark.run, commit.mark.step) == (mark.run, mark.step)
         ]
 
-    def _begun(self, path: str, mark: Mark) -> frozenset[str]:
+    def begun(self, folder: str, mark: Mark) -> frozenset[str]:
+        """The columns whose renaming the mark's step has begun."""
         return begun_renames(
             [
                 (str(c.parameters["oldColumnPath"]), str(c.parameters["newColumnPath"]))
-                for c in self._ours(path, mark)
+                for c in self.commits(folder, mark)
                 if c.operation == "RENAME COLUMN"
             ]
         )
 
-    def _fill(self, table: Table, path: str, mark: Mark) -> None:
+    def _fill(self, table: Table, folder: str, mark: Mark) -> None:
         """Give the rows that were there the defaults of the columns that this step added."""
-        commits = self._ours(path, mark)
+        commits = self.commits(folder, mark)
         if any(commit.operation == "UPDATE" for commit in commits):
             return
         added = {
@@ -154,6 +156,7 @@ class Tables:
         )
         where = " OR ".join(f"{quoted(c.name)} IS NULL" for c in columns)
         session = once(self._sessions.fresh(mark), transaction_name(mark))
+        path = self._warehouse.table_path(folder)
         session.sql(f"UPDATE {delta_name(path)} SET {sets} WHERE {where}")
 
 

@@ -118,18 +118,18 @@ def test_upgrade_by_the_policy_reject_lists_the_changes(tables: Shell) -> None:
 
 def test_what_loses_rows_has_to_be_allowed(tables: Shell) -> None:
     tables("stamp", "head")
-    state = RelationState("grades", "table", 1, "grades@1", "f", rows=12)
+    state = RelationState("marks", "table", 1, "marks@1", "f", rows=12)  # another program's
     journal = tables.project.journal
     journal.refresh()
-    journal.append(Kind.TICK, Status.DONE, cut=Cut({"grades": state}).to_dict())
-    tables.write("pipeline/tables.sql", TABLES.replace("class STRING", "class DATE"))
+    journal.append(Kind.TICK, Status.DONE, cut=Cut({"marks": state}).to_dict())
+    tables.write("pipeline/tables.sql", TABLES + "CREATE TABLE marks (grade INT);\n")
     tables.freeze("bbbb2222")
 
     text = tables("plan", "--offline").out
     said = tables("upgrade", "--yes", code=4)
 
     assert "destructive (needs --allow-destructive)" in text
-    assert said.err.startswith("error: the plan is destructive: it loses 12 rows of `grades`: ")
+    assert said.err.startswith("error: the plan is destructive: it loses 12 rows of `marks`: ")
     assert "hint: add `--allow-destructive` if that is meant" in said.err
 
 

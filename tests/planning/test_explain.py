@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from sqlmig.errors import Location
-from sqlmig.planning.explain import describe_action, size, to_markdown, to_text
+from sqlmig.planning.explain import describe_action, to_markdown, to_text
+from sqlmig.planning.planner import make_plan
 from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     Action,
@@ -30,6 +32,8 @@ from sqlmig.planning.steps import (
     action_from_dict,
     action_to_dict,
 )
+from sqlmig.planning.table_steps import ConvertTable
+from sqlmig.planning.volume import size
 from tests.fakes import Pipeline, Revision, World
 
 SCHOOL = """
@@ -102,16 +106,17 @@ def test_what_is_destructive_and_what_blocks_is_said() -> None:
     pipeline = Pipeline(World(), [Revision("r1", sql), Revision("r2", after)])
     pipeline.go("r1")
     pipeline.insert("t", 1, 2)
-    text = to_text(pipeline.plan("r2"))
+    plan = make_plan(replace(pipeline.request("r2"), emptied={"t": "1 of 1 rows can't be cast"}))
+    text = to_text(plan)
     assert "\ndestructive (needs --allow-destructive)" in text
-    assert "    3  1 row of `t`: `a` becomes string, was int\n" in text
+    assert "    3  1 row of `t`: 1 of 1 rows can't be cast\n" in text
     assert "\nwarnings:\n  `u`: drop column `a`: its values are lost\n" in text
     assert (
         "\nblocked:\n"
         "  pipeline/p.sql:3:1: sink `t.k`: it has no `path`\n"
         "    hint: OPTIONS (path 'out/grades')\n"
     ) in text
-    markdown = to_markdown(pipeline.plan("r2"))
+    markdown = to_markdown(plan)
     assert "- `pipeline/p.sql:3:1`: sink `t.k`: it has no `path`" in markdown
     assert "**Destructive:**\n\n- step 3: 1 row of `t`" in markdown
     assert "**Warnings:**\n\n- `u`: drop column `a`" in markdown
@@ -122,9 +127,15 @@ ACTIONS: list[tuple[Action, str]] = [
     (CreateTable("t", "t"), "create table `t`"),
     (AlterTable("t", ("add column `b int`",)), "alter table `t`: add column `b int`"),
     (AlterTable("t", ()), "alter table `t`"),
+    (
+        ConvertTable("t", ("cast `a` from int to string",), (("b", "a"),), True, True, 2),
+        "rewrite table `t`: cast `a` from int to string",
+    ),
+    (ConvertTable("t", ("add the primary key (a)",)), "alter table `t`: add the primary key (a)"),
     (EmptyTable("t"), "empty table `t`"),
     (Attach("t", "t"), "attach `t`"),
     (RestoreTable("t", "t", 3, "t@1", True, (("a", "b"),)), "restore `t` to version 3"),
+    (RestoreTable("t", "t", 3, "t@1", True, (), 1, True, True), "restore `t` to version 3"),
     (Restore("v", "v", 3, "v@1"), "restore `v` to version 3"),
     (Execute("r1", "up", 0, "DELETE\n  FROM t"), "execute: DELETE FROM t"),
     (
@@ -163,8 +174,6 @@ def test_every_action_is_told_and_done() -> None:
 
 
 def test_a_blocker_comes_back_from_json(school: Pipeline) -> None:
-    from dataclasses import replace
-
     blockers = (Blocker("no", Location("p.sql", 1, 2), "do"), Blocker("never"))
     plan = replace(school.plan("b7e4d9025c11"), blockers=blockers)
     assert Plan.from_dict(plan.to_dict()) == plan

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
+from sqlmig.errors import StepFailed
 from sqlmig.planning.directives import Directive, Execute, RenameColumn, RenameTable
 from sqlmig.planning.explain import describe_action
 from sqlmig.planning.planner import make_plan
@@ -19,8 +21,10 @@ from sqlmig.planning.steps import (
     Restore,
     RestoreTable,
 )
+from sqlmig.planning.table_steps import ConvertTable
 from tests.fakes import Pipeline, Revision, World
 
+META = "metadata only"
 T = "CREATE TABLE t (a INT);\n"
 U = "CREATE TABLE u (a INT);\n"
 SOURCE = "CREATE SOURCE s INTO t USING json OPTIONS (path '/in');\n"
@@ -49,6 +53,11 @@ def steps(plan: Plan) -> list[str]:
     assert (words[:2], words[-1]) == (["stop", "checkpoint"], "resume")
     assert [step.number for step in plan.steps] == list(range(1, len(words) + 1))
     return words[2:-1]
+
+
+def emptying(made: Pipeline, target: str) -> Plan:
+    """The plan where the rows of `t` can't be kept, and may be lost."""
+    return make_plan(replace(made.request(target), emptied={"t": "they can't be cast"}))
 
 
 def change(before: str, after: str, **hooks: Sequence[Directive]) -> list[str]:
@@ -134,12 +143,74 @@ def test_a_column_that_delta_can_change_keeps_the_rows_and_computes_what_reads_t
     assert plan.destructive == ()
 
 
-def test_any_other_change_of_a_table_empties_it_and_is_destructive() -> None:
-    plan = pipeline(T + V, T.replace("INT", "STRING") + V).plan("r2")
+def test_any_other_change_of_a_type_casts_the_rows_and_says_what_that_costs() -> None:
+    made = pipeline(T + V, T.replace("INT", "STRING") + V)
+    plan = made.plan("r2")
+    assert steps(plan) == ["rewrite table `t`: cast `a` from int to string", "bootstrap `v`"]
+    assert plan.destructive == ()
+    step = plan.steps[2]
+    assert isinstance(step.action, ConvertTable)
+    assert step.cost == "rewrites 1 row, 8 B"
+    assert [(v.relation, v.rows) for v in step.reads] == [("t", 1)]
+    made.executor.run(plan)
+    assert made.rows("t") == [(7,)]
+
+
+@pytest.mark.parametrize(
+    ("after", "words", "cost"),
+    [
+        ("CREATE TABLE t (a BIGINT);", "alter table `t`: widen `a` from int to bigint", META),
+        ("CREATE TABLE t (a INT, b INT);", "alter table `t`: add column `b int`", META),
+        (
+            "CREATE TABLE t (a INT, b INT DEFAULT 1);",
+            "alter table `t`: add column `b int`",
+            "rewrites 1 row, 8 B",
+        ),
+        ("CREATE TABLE t (a INT NOT NULL);", "alter table `t`: require a value in `a`", META),
+        (
+            "CREATE TABLE t (a INT PRIMARY KEY);",
+            "alter table `t`: require a value in `a`, add the primary key (a)",
+            META,
+        ),
+    ],
+)
+def test_every_change_of_a_table_keeps_the_rows_and_tells_its_cost(
+    after: str, words: str, cost: str
+) -> None:
+    made = pipeline(T, after)
+    plan = made.go("r2")
+    assert steps(plan) == [words]
+    assert plan.steps[2].cost == cost
+    assert [row[0] for row in made.rows("t")] == [7]
+
+
+def test_rows_that_can_not_be_kept_fail_the_step_and_all_is_as_it_was() -> None:
+    made = pipeline(T, "CREATE TABLE t (a INT PRIMARY KEY);")
+    plan = made.plan("r2")
+    made.insert("t", 7)  # it came in between
+    with pytest.raises(StepFailed) as caught:
+        made.executor.run(plan)
+    assert "`t` has a key twice" in str(caught.value)
+    assert made.deployment.revision == "r1"
+    assert made.rows("t") == [(7,), (7,)]
+
+
+def test_rows_that_can_not_be_kept_are_lost_where_that_is_allowed() -> None:
+    made = pipeline(T + V, T.replace("INT", "STRING") + V)
+    plan = make_plan(replace(made.request("r2"), emptied={"t": "`t.a` can't be cast"}))
     assert steps(plan) == ["empty table `t`", "bootstrap `v`"]
     (step,) = plan.destructive
     assert isinstance(step.action, EmptyTable)
-    assert step.destructive == "1 row of `t`: `a` becomes string, was int"
+    assert step.destructive == "1 row of `t`: `t.a` can't be cast"
+
+
+def test_going_back_casts_back_what_has_moved_since() -> None:
+    made = pipeline(T, T.replace("INT", "STRING"))
+    made.go("r2")
+    assert steps(made.plan("r1")) == ["restore `t` to version 1"]
+    made.insert("t", 9)
+    assert steps(made.go("r1")) == ["rewrite table `t`: cast `a` from string to int"]
+    assert made.rows("t") == [(7,), (9,)]
 
 
 def test_a_dropped_column_is_warned_of() -> None:
@@ -199,18 +270,36 @@ def test_a_removed_source_is_detached_and_rows_stay() -> None:
 
 def test_a_source_of_an_emptied_table_starts_again() -> None:
     made = pipeline(T + SOURCE, T.replace("INT", "STRING") + SOURCE)
-    plan = made.go("r2")
+    plan = emptying(made, "r2")
+    made.executor.run(plan)
     assert steps(plan) == ["empty table `t`", "start source `t.s` again"]
     assert plan.steps[3].cause == "its table is emptied"
     made.tick()
     assert made.rows("t") == [(1,)]
 
 
-def test_a_source_of_an_altered_table_goes_on() -> None:
-    made = pipeline(T + SOURCE, T.replace("INT", "BIGINT") + SOURCE)
-    assert steps(made.go("r2")) == ["alter table `t`: widen `a` from int to bigint"]
+@pytest.mark.parametrize("kind", ["BIGINT", "STRING", "INT NOT NULL", "INT PRIMARY KEY"])
+def test_a_source_of_a_table_that_keeps_its_rows_goes_on(kind: str) -> None:
+    made = pipeline(T + SOURCE, T.replace("INT", kind) + SOURCE)
+    assert len(steps(made.go("r2"))) == 1
     made.tick()
     assert made.rows("t") == [(1,), (7,)]
+
+
+def test_a_source_that_remembers_deleted_keys_starts_again_where_the_key_is_another() -> None:
+    source = (
+        "CREATE SOURCE s INTO t USING json OPTIONS "
+        "(path '/in', sequence_by 'n', delete_when 'a = 1');"
+    )
+    before = "CREATE TABLE t (a INT PRIMARY KEY, n INT, x INT);" + source
+    made = pipeline(before, before.replace("a INT", "a STRING"), before.replace("x INT", "x DATE"))
+    plan = made.plan("r2")
+    assert steps(plan) == [
+        "rewrite table `t`: cast `a` from int to string",
+        "start source `t.s` again",
+    ]
+    assert plan.steps[3].cause == "its table has another key: what it deleted is not known by it"
+    assert steps(made.plan("r3"))[-1].startswith("rewrite table `t`: cast `x`"), "it goes on"
 
 
 def test_a_source_of_a_renamed_table_goes_on_there_and_back() -> None:
@@ -324,7 +413,7 @@ def test_going_back_takes_up_what_was_detached() -> None:
 
 def test_going_back_to_an_emptied_table_restores_its_rows_and_says_what_that_loses() -> None:
     made = pipeline(T, T.replace("INT", "STRING"))
-    made.go("r2")
+    made.executor.run(emptying(made, "r2"))
     assert made.plan("r1").destructive == ()
     made.insert("t", 9)
     plan = made.go("r1")
@@ -448,15 +537,27 @@ def test_a_table_put_back_at_a_middle_stage_is_that_revisions_and_not_the_target
     assert made.rows("t") == [(1,), (7,)]
 
 
-def test_a_table_that_a_hook_wrote_to_is_emptied_where_it_can_not_be_altered_back() -> None:
+def test_an_emptied_table_that_a_hook_wrote_to_goes_back_to_its_rows() -> None:
     two = T.replace("INT", "STRING")
     made = pipeline(T + U, two + U, down2=[Execute("INSERT INTO t VALUES (1)")])
-    made.go("r2")
+    made.executor.run(emptying(made, "r2"))
     plan = made.plan("r1")
     assert steps(plan) == ["execute: INSERT INTO t VALUES (1)", "restore `t` to version 1"]
     assert len(plan.destructive) == 1
     made.executor.run(plan)
     assert made.rows("t") == [(7,)]
+
+
+def test_a_cast_table_that_a_hook_wrote_to_is_cast_back_with_the_new_row() -> None:
+    two = T.replace("INT", "STRING")
+    made = pipeline(T + U, two + U, down2=[Execute("INSERT INTO t VALUES (1)")])
+    made.go("r2")
+    plan = made.go("r1")
+    assert steps(plan) == [
+        "execute: INSERT INTO t VALUES (1)",
+        "rewrite table `t`: cast `a` from string to int",
+    ]
+    assert made.rows("t") == [(1,), (7,)]
 
 
 def test_a_view_over_a_table_that_a_hook_writes_to_is_expected_to_be_computed() -> None:
@@ -537,6 +638,26 @@ def test_restores_name_where_they_go_back_to() -> None:
     made = pipeline(T + V, T.replace("INT", "BIGINT") + V)
     made.go("r2")
     table, view = made.plan("r1").steps[2:4]
-    assert table.action == RestoreTable("t", "t", 1, "t@1", can_alter=False, stage=0)
+    assert table.action == RestoreTable(
+        "t", "t", 1, "t@1", can_alter=True, stage=0, is_converted=True
+    )
     assert view.action == Restore("v", "v", 1, "v@1")
     assert made.plan(None).steps[2].action == Detach("t")
+
+
+def test_a_cast_table_whose_rows_move_before_it_is_put_back_is_cast_back() -> None:
+    made = pipeline(T, T.replace("INT", "STRING"))
+    made.go("r2")
+    plan = made.plan("r1")
+    made.insert("t", 9)
+    made.executor.run(plan)
+    assert made.rows("t") == [(7,), (9,)]
+    assert made.deployment.revision == "r1"
+
+
+def test_a_plan_of_an_older_version_is_read_with_what_it_has() -> None:
+    plan = pipeline(T, T.replace("INT", "BIGINT")).plan("r2")
+    data = plan.to_dict()
+    for step in data["steps"]:
+        del step["cost"]
+    assert Plan.from_dict(data).steps[2].cost == ""

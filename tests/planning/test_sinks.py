@@ -120,7 +120,7 @@ def test_a_sink_of_a_renamed_table_goes_on_there_and_back() -> None:
 def test_a_sink_whose_key_comes_from_a_primary_key_that_changes_starts_anew() -> None:
     first = "CREATE TABLE t (a INT PRIMARY KEY, b INT);\n" + SINK
     made = pipeline(first, first.replace("a INT PRIMARY KEY, b INT", "a INT, b INT PRIMARY KEY"))
-    plan = made.go("r2")
+    plan = made.plan("r2")
     assert steps(plan)[-1] == "start sink `t.k` again with a snapshot"
     assert plan.steps[-2].cause == "its relation's key changed"
 

@@ -1,4 +1,4 @@
-"""How a table changes: a table of definitions before and after."""
+"""How a table changes: what is done, and what its rows must bear."""
 
 from __future__ import annotations
 
@@ -87,7 +87,12 @@ def test_a_type_is_widened_only_where_every_value_fits_and_delta_can(
     ],
 )
 def test_what_delta_can_alter_keeps_the_rows(before: Table, after: Table, operation: str) -> None:
-    assert change(before, after) == TableChange((operation,))
+    found = change(before, after)
+    assert found.operations == (operation,)
+    assert found.demands == ()
+    assert not found.cast
+    filled = [c for c in after.columns if c.default is not None and c not in before.columns]
+    assert found.is_rewritten is (bool(filled) and operation.startswith("add"))
 
 
 def test_a_column_added_in_between_is_put_in_its_place() -> None:
@@ -105,32 +110,86 @@ def test_equal_definitions_need_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "reason"),
+    ("before", "after", "expected"),
     [
         (
             table(INT),
             table(INT, Column("b", "int", nullable=False)),
-            "new column `b` is NOT NULL and has no default",
+            TableChange(
+                ("add column `b int`",), ("new column `b` is NOT NULL and has no default",)
+            ),
         ),
-        (table(Column("a", "bigint")), table(INT), "`a` becomes int, was bigint"),
-        (table(INT), table(Column("a", "int", nullable=False)), "`a` becomes NOT NULL"),
-        (table(INT), table(INT, key=("a",)), "primary key (a) is added"),
+        (
+            table(Column("a", "bigint")),
+            table(INT),
+            TableChange(
+                ("cast `a` from bigint to int",),
+                ("`a` becomes int, was bigint",),
+                cast=frozenset({"a"}),
+            ),
+        ),
+        (
+            table(INT),
+            table(Column("a", "int", nullable=False)),
+            TableChange(("require a value in `a`",), ("`a` becomes NOT NULL",)),
+        ),
+        (
+            table(INT),
+            table(INT, key=("a",)),
+            TableChange(
+                ("add the primary key (a)",),
+                ("primary key (a) is added",),
+                has_other_key=True,
+                has_new_key=True,
+            ),
+        ),
         (
             table(INT, Column("b", "int"), key=("a",)),
-            table(INT, Column("b", "int"), key=("a", "b")),
-            "primary key becomes (a, b), was (a)",
+            table(INT, Column("b", "int"), key=("b",)),
+            TableChange(
+                ("change the primary key from (a) to (b)",),
+                ("primary key becomes (b), was (a)",),
+                has_other_key=True,
+                has_new_key=True,
+            ),
         ),
         (
             table(INT, Column("B", "int"), key=("a", "B")),
             table(INT, key=("a",)),
-            "key column `B` is dropped; primary key becomes (a), was (a, B)",
+            TableChange(
+                ("drop column `B`", "change the primary key from (a, B) to (a)"),
+                ("primary key becomes (a), was (a, B)",),
+                has_other_key=True,
+                has_new_key=True,
+            ),
+        ),
+        (
+            table(Column("a", "string"), key=("a",)),
+            table(INT, key=("a",)),
+            TableChange(
+                ("cast `a` from string to int",),
+                ("`a` becomes int, was string",),
+                cast=frozenset({"a"}),
+                has_other_key=True,
+                has_new_key=True,
+            ),
         ),
     ],
 )
-def test_what_delta_can_not_alter_empties_the_table(
-    before: Table, after: Table, reason: str
+def test_what_not_every_row_may_bear_is_demanded_of_the_rows(
+    before: Table, after: Table, expected: TableChange
 ) -> None:
-    assert change(before, after).reason_to_empty == reason
+    assert change(before, after) == expected
+
+
+def test_a_key_with_more_columns_stays_one_without_a_look_at_the_rows() -> None:
+    before = table(INT, Column("b", "int", nullable=False), key=("a",))
+    after = table(INT, Column("b", "int", nullable=False), key=("b", "a"))
+    assert change(before, after) == TableChange(
+        ("change the primary key from (a) to (b, a)",), has_other_key=True
+    )
+    cast = table(INT, Column("b", "string", nullable=False), key=("a",))
+    assert change(cast, after).has_new_key, "a cast may make values equal that were not"
 
 
 def test_a_renamed_column_keeps_its_values() -> None:
@@ -156,7 +215,7 @@ def test_two_columns_can_change_names() -> None:
         "rename column `b` to `a`",
         "reorder columns",
     )
-    assert swapped.reason_to_empty is None
+    assert swapped.demands == ()
 
 
 def test_a_renamed_column_whose_new_name_is_gone_is_dropped_and_its_old_name_is_new() -> None:
@@ -180,9 +239,9 @@ def test_a_renamed_key_column_stays_the_key() -> None:
     assert renamed == TableChange(("rename column `id` to `number`",))
 
 
-def test_all_reasons_are_given_at_once() -> None:
+def test_all_demands_are_given_at_once() -> None:
     both = change(
         table(INT, Column("b", "int")),
         table(Column("a", "string"), Column("b", "int", nullable=False)),
     )
-    assert both.reason_to_empty == "`a` becomes string, was int; `b` becomes NOT NULL"
+    assert both.demands == ("`a` becomes string, was int", "`b` becomes NOT NULL")

@@ -154,4 +154,30 @@ def test_rows_that_can_not_be_kept_are_an_error_not_a_loss(pipeline: Pipeline) -
 
     # then
     assert caught.value.message == "`t.id` can't become int, it is string"
-    assert "--allow-destructive" in (caught.value.hint or "")
+    assert caught.value.hint == "run the command again: it makes a new plan, which casts the rows"
+
+
+def test_order_comments_and_nullability_change_metadata_alone(pipeline: Pipeline) -> None:
+    # given
+    pipeline.use("CREATE TABLE t (a INT NOT NULL COMMENT 'x', b INT, PRIMARY KEY (a))")
+    pipeline.create()
+    pipeline.execute("INSERT INTO t VALUES (1, 2)")
+    size = pipeline.states["t"].bytes
+
+    # when: the key is dropped, too
+    pipeline.use("CREATE TABLE t (b INT COMMENT 'y', a INT) COMMENT 'z'")
+    mark = pipeline.mark()
+    pipeline.note("t", pipeline.engine.alter_table(pipeline.table("t"), "t", [], mark))
+
+    # then
+    path = pipeline.warehouse.table_path("t")
+    ours = [commit.operation for commit in pipeline.warehouse.commits(path) if commit.mark == mark]
+    assert sorted(ours) == ["CHANGE COLUMN"] * 4 + ["SET TBLPROPERTIES"], "no row is written"
+    altered = pipeline.warehouse.describe("t")
+    assert [(c.name, c.nullable, c.comment) for c in altered.columns] == [
+        ("b", True, "y"),
+        ("a", True, ""),
+    ]
+    assert altered.comment == "z"
+    assert (pipeline.states["t"].rows, pipeline.states["t"].bytes) == (1, size)
+    assert pipeline.rows("SELECT b, a FROM t") == [(2, 1)]
