@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from sqlmig.ledger.sink_state import SinkState
+from sqlmig.ledger.sink_state import PinnedContents, SinkState
 
 Json = Mapping[str, Any]
 
@@ -75,6 +75,11 @@ class RelationState:
     altered_from: RelationState | None = None
     is_emptied: bool = False
     taken_back: RelationState | None = None
+
+    @property
+    def contents(self) -> PinnedContents:
+        """What it holds, pinned to its version."""
+        return PinnedContents(self.folder, self.version, self.content)
 
     def with_rows(self, version: int, rows: int | None, size: int | None) -> RelationState:
         """This table after its rows moved on to `version`.

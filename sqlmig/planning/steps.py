@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from sqlmig.errors import Location
 from sqlmig.ledger.records import AppliedRevision
-from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
+from sqlmig.planning.sink_steps import SinkAction
 from sqlmig.program.diff import ProgramDiff
 
 
@@ -182,9 +182,7 @@ Action = (
     | StartSource
     | ContinueSource
     | DetachSource
-    | StartSink
-    | ContinueSink
-    | DetachSink
+    | SinkAction
     | Bootstrap
     | Detach
     | Resume
@@ -206,9 +204,7 @@ _ACTIONS: Mapping[str, type[Any]] = {
         StartSource,
         ContinueSource,
         DetachSource,
-        StartSink,
-        ContinueSink,
-        DetachSink,
+        *get_args(SinkAction),
         Bootstrap,
         Detach,
         Resume,
