@@ -41,6 +41,7 @@ from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import Blocker, Plan, RunFunction
 from sqlmig.program.model import EMPTY_PROGRAM, Program, Sink, Source, Table, View
 from sqlmig.program.parse import parse_program
+from sqlmig.program.type_shape import Field
 
 FILE = "pipeline/p.sql"
 _INSERT = re.compile(r"INSERT INTO (\w+) VALUES \((.*)\)")
@@ -242,6 +243,11 @@ class FakeEngine(FakeWarehouse):
     def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
         """Nothing is wrong."""
         return ()
+
+    def columns(self, program: Program, names: Sequence[str]) -> Mapping[str, Sequence[Field]]:
+        """Whatever a view selects is a string."""
+        found = {name: program.views[name].output or () for name in names}
+        return {name: [Field(c, "string") for c in output] for name, output in found.items()}
 
     def create_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """An empty table."""

@@ -63,9 +63,14 @@ def cut_over_relations(draft: Draft) -> Mapping[str, str]:
     for step in draft.steps:
         if isinstance(step.action, RenameTable) and step.action.before in found:
             found[step.action.after] = found.pop(step.action.before)
-        words = _made_anew(step.action)
-        if words is not None:
-            found[words[0]] = f"{words[1]}: {step.cause}" if step.cause else words[1]
+        made = _made_anew(step.action)
+        if made is not None:
+            how = (
+                ", ".join(step.action.operations)
+                if isinstance(step.action, AlterTable)
+                else step.cause
+            )
+            found[made[0]] = f"{made[1]}: {how}" if how else made[1]
     for name, state in draft.states.items():
         was = draft.observed.get(name)
         if name not in found and was is not None and was.folder != state.folder:

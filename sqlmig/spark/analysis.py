@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import SqlmigError
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Table, View
+from sqlmig.program.type_shape import Field
 from sqlmig.spark.failures import describe
 from sqlmig.spark.names import quoted
 from sqlmig.spark.relations import run_query
@@ -24,8 +25,29 @@ def analyze(sessions: Sessions, program: Program, names: Collection[str]) -> Seq
 
     A relation that reads a broken one is not reported: its own error would be noise.
     """
+    found = (blockers for _, _, blockers in _analyzed(sessions, program, names))
+    return [blocker for blockers in found for blocker in blockers]
+
+
+def columns(
+    sessions: Sessions, program: Program, names: Collection[str]
+) -> Mapping[str, Sequence[Field]]:
+    """The columns of `names`, as a query gives them: each may be NULL.
+
+    What Spark can't analyse is left out.
+    """
+    return {
+        name: [Field(field.name, _type_text(field.dataType)) for field in frame.schema.fields]
+        for name, frame, _ in _analyzed(sessions, program, names)
+        if name in names and frame is not None
+    }
+
+
+def _analyzed(
+    sessions: Sessions, program: Program, names: Collection[str]
+) -> Iterator[tuple[str, DataFrame | None, list[Blocker]]]:
+    """Each relation that is needed, as a frame without rows, and what is wrong with it."""
     session = sessions.fresh()
-    blockers: list[Blocker] = []
     broken: set[str] = set()
     for name in _upstream(program, names):
         relation = program.relations[name]
@@ -36,12 +58,11 @@ def analyze(sessions: Sessions, program: Program, names: Collection[str]) -> Seq
             frame, found = _table(session, relation)
         else:
             frame, found = _view(session, relation)
-        blockers.extend(found)
+        yield name, frame, found
         if frame is None or (found and isinstance(relation, View)):
             broken.add(name)
         else:
             frame.createOrReplaceTempView(quoted(name))
-    return blockers
 
 
 def _upstream(program: Program, names: Collection[str]) -> tuple[str, ...]:
@@ -135,6 +156,25 @@ def _unstorable(kind: DataType) -> tuple[str, str] | None:
         if name.startswith(("interval", "time(")) or name in ("time", "calendarinterval"):
             return f"is of type {name}, which Delta can't store", "CAST it to a string or a number"
     return None
+
+
+def _type_text(kind: DataType) -> str:
+    """The type as a program's tables have it; Spark's own text does not quote names."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match kind:
+        case ArrayType():
+            return f"array<{_type_text(kind.elementType)}>"
+        case MapType():
+            return f"map<{_type_text(kind.keyType)},{_type_text(kind.valueType)}>"
+        case StructType():
+            fields = (
+                f"{f.name if f.name.isidentifier() else quoted(f.name)}:{_type_text(f.dataType)}"
+                for f in kind.fields
+            )
+            return f"struct<{','.join(fields)}>"
+        case _:
+            return kind.simpleString()
 
 
 def _type_names(kind: DataType) -> Iterator[str]:

@@ -13,7 +13,8 @@ from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Sink, Source, Table, View
-from sqlmig.spark.analysis import analyze
+from sqlmig.program.type_shape import Field
+from sqlmig.spark.analysis import analyze, columns
 from sqlmig.spark.arrivals import Arrivals
 from sqlmig.spark.failures import told
 from sqlmig.spark.hooks import HookContext
@@ -76,6 +77,11 @@ class SparkEngine:
     def analyze(self, program: Program, names: Sequence[str]) -> Sequence[Blocker]:
         """Let Spark analyse the queries of `names` against the declared schemas."""
         return analyze(self.sessions, program, names)
+
+    @_operation
+    def columns(self, program: Program, names: Sequence[str]) -> Mapping[str, Sequence[Field]]:
+        """The columns of relations as Spark finds them; without those that it can't analyse."""
+        return columns(self.sessions, program, names)
 
     @_operation
     def create_table(self, table: Table, folder: str, mark: Mark) -> Written:

@@ -98,9 +98,9 @@ def histories(draw: st.DrawFn, *, size: int = 4, with_effects: bool = False) -> 
         if with_effects and program.tables and draw(st.booleans()):
             table = draw(st.sampled_from(sorted(program.tables)))
             down.append(Execute(f"INSERT INTO {table} VALUES ({10 * number})"))
-        sinks = [f"{k[0]}.{name}" for name, k in program.sinks.items() if k[0] in program.stored]
-        if sinks and draw(st.booleans()):
-            sink = draw(st.sampled_from(sorted(sinks)))
+        fed = [f"{k[0]}.{name}" for name, k in program.sinks.items() if k[0] in program.stored]
+        if draw(st.booleans()) and fed:
+            sink = draw(st.sampled_from(sorted(fed)))
             up.append(Cutover(sink, draw(st.sampled_from(_MODES))))
         revisions.append(Revision(f"r{number}", program.sql(), tuple(up), tuple(down)))
     return revisions
