@@ -173,9 +173,19 @@ class SinkState:
 
     def settled(self, batch: Batch) -> SinkState:
         """This sink after a batch without a row, which was neither begun nor sent."""
-        if self.owed:
-            return replace(self, owed=self.owed[1:])
-        return replace(self, sent=batch.after, sends_all=self.sends_all and not batch.is_whole)
+        place = self._place(batch)
+        if place < len(self.owed):
+            return replace(self, owed=self.owed[place + 1 :])
+        sends_all = self.sends_all and not batch.is_whole
+        return replace(self, sent=batch.after, owed=(), sends_all=sends_all)
+
+    def _place(self, batch: Batch) -> int:
+        """Which of the changes that are owed the batch has; their number if it comes behind them.
+
+        A batch is begun when those before it were sent: all that it is not behind is done.
+        """
+        same = Owed(batch.before, batch.after, batch.is_whole)
+        return self.owed.index(same) if same in self.owed else len(self.owed)
 
     def passed_over(
         self, before: PinnedContents, after: PinnedContents, begun: Batch | None
@@ -187,7 +197,7 @@ class SinkState:
             after: the first contents behind it: changes are sent from there on.
             begun: the batch that it began last, if it did not end.
         """
-        owed = list(self.owed)
+        owed = list(self.owed[self._place(begun) :] if begun is not None else self.owed)
         at, is_whole = self.sent, self.sends_all
         if begun is not None and not owed:
             owed.append(Owed(begun.before, begun.after, begun.is_whole))

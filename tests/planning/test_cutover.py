@@ -254,6 +254,33 @@ def test_continuing_owes_the_batch_that_a_tick_died_over_and_what_came_behind_it
     made.check_sinks()
 
 
+def test_a_tick_behind_a_cutover_that_dies_anywhere_is_made_good_by_the_next() -> None:
+    """There are two batches for one sink: what was due, and what came since."""
+    start = pipeline(T + U + OF_T, T + U + with_mode(OF_U, "continue"), T + U + OF_T)
+    start.insert("t", 4)
+    start.go("r2")
+    start.insert("u", 5)
+    revisions = list(start.revisions.values())
+    for then in ("r2", "r3"):
+        at = 0
+        while True:
+            made = Pipeline(start.world.copy(), revisions)
+            made.world.revive(at)
+            try:
+                made.tick()
+            except Died:
+                made.world.revive()
+            else:
+                break
+            if then != made.deployment.revision:
+                made.go(then)
+            made.insert("t", 6)
+            assert made.tick().failures == {}
+            made.check_sinks()
+            at += 1
+        assert at > 10
+
+
 def test_continuing_owes_the_snapshot_that_was_never_sent() -> None:
     made = Pipeline(
         World(), [Revision("r1", T + U + OF_T), Revision("r2", T + U + with_mode(OF_U, "continue"))]
