@@ -225,11 +225,28 @@ def _sink_lines(state: Status) -> list[str]:
             f"last at {_time(datetime.fromisoformat(sink['sent_at']))}"
             if sink["sent_at"]
             else "nothing yet",
-            "behind: the next tick sends" if sink["is_behind"] else "",
+            _sink_words(sink),
         )
         for name, sink in state.sinks.items()
     ]
     return _aligned(cells, "<><<")
+
+
+def _sink_words(sink: Mapping[str, Any]) -> str:
+    """Whether it is behind, and what is to be known besides."""
+    words = []
+    if sink["error"]:
+        words.append("FAILS")
+    elif sink["is_behind"]:
+        count = sink["versions_behind"]
+        lag = f" by {count} version{'' if count == 1 else 's'}" if count else ""
+        state = "cutting over" if sink["state"] == "cutting over" else f"behind{lag}"
+        words.append(f"{state}: the next tick sends")
+    if sink["mode"] != "difference":
+        words.append(f"cutover: {sink['mode']}")
+    if sink["is_continued"]:
+        words.append("a cutover was not sent")
+    return "; ".join(words)
 
 
 def _aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:

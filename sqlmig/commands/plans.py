@@ -12,6 +12,7 @@ from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning import planner
 from sqlmig.planning.directives import Directive, Operations
 from sqlmig.planning.request import Request
+from sqlmig.planning.sink_columns import check_columns, column_changes
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import (
     BackfillStream,
@@ -105,9 +106,9 @@ def plan_way(
     )
     plan = planner.make_plan(request)
     if analyze and not offline:
-        plan = _checked(project, plan, request, allow_destructive=allow_destructive)
+        plan = _rows_checked(project, plan, request, allow_destructive=allow_destructive)
         plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
-    return plan, after
+    return _sinks_checked(project, plan, before, after, with_spark=analyze and not offline), after
 
 
 def _check_way(
@@ -182,7 +183,7 @@ def as_applied(
     )
 
 
-def _checked(project: Project, plan: Plan, request: Request, *, allow_destructive: bool) -> Plan:
+def _rows_checked(project: Project, plan: Plan, request: Request, *, allow_destructive: bool) -> Plan:
     """The plan with what is found in the rows of the tables that it converts."""
     if plan.blockers:
         return plan
@@ -191,6 +192,24 @@ def _checked(project: Project, plan: Plan, request: Request, *, allow_destructiv
         plan = planner.make_plan(replace(request, emptied=dict(checks.misfits)))
         checks = replace(checks, blockers=())
     return replace(plan, blockers=checks.blockers, warnings=(*plan.warnings, *checks.warnings))
+
+
+def _sinks_checked(
+    project: Project, plan: Plan, before: Program, after: Program, *, with_spark: bool
+) -> Plan:
+    """The plan with what breaks the compatibility of sinks.
+
+    Spark is asked for the columns of views; without it, or in a plan that is blocked already, only
+    sinks of tables are checked.
+    """
+    changes = column_changes(plan, before, after)
+    old = frozenset[str]().union(*(change.views_before for change in changes))
+    new = frozenset[str]().union(*(change.views_after for change in changes))
+    asks = with_spark and not plan.blockers
+    columns_before = project.engine.columns(before, sorted(old)) if asks and old else {}
+    columns_after = project.engine.columns(after, sorted(new)) if asks and new else {}
+    found = [b for c in changes for b in check_columns(c, columns_before, columns_after)]
+    return replace(plan, blockers=(*plan.blockers, *found))
 
 
 def _analyzed(project: Project, plan: Plan, after: Program, *, was_deployed: bool) -> Plan:

@@ -90,12 +90,14 @@ def _found(project: Project, program: Program, deployment: Deployment) -> dict[s
         for name, source in program.sources.items()
         if source.table in relations and name not in deployment.cut.connectors
     }
+    options = {name: read_sink_options(program, sink) for name, sink in program.sinks.items()}
     sinks = {
         name: SinkState(
             name,
             1,
-            sink_fingerprint(sink, read_sink_options(program, sink).key),
+            sink_fingerprint(sink, options[name].key),
             f"stamp-{project.journal.owner.token}/{number}",
+            mode=options[name].cutover.value,
         )
         for number, (name, sink) in enumerate(sorted(program.sinks.items()))
         if sink.relation in relations and name not in deployment.cut.sinks

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlmig.errors import SqlmigError
 from sqlmig.execution import events
@@ -17,7 +17,7 @@ from sqlmig.execution.engine import Engine, Mark
 from sqlmig.execution.journal import Journal
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import Cut, Kind, RelationState, Status
-from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
+from sqlmig.ledger.sink_state import Batch, SinkState, unfinished_batch
 from sqlmig.program.model import Program, Sink
 
 _FIRST_STEP = 20_000
@@ -70,8 +70,7 @@ def deliver(
 
 def is_due(state: SinkState, relation: RelationState | None, sending: Mapping[str, Batch]) -> bool:
     """Whether the sink has to send: its relation has other contents, or a batch did not end."""
-    begun = sending.get(state.offsets)
-    if begun is not None and begun.number > state.batch:
+    if unfinished_batch(state, sending) is not None or state.owed or state.sends_all:
         return True
     return relation is not None and (state.sent is None or state.sent.content != relation.content)
 
@@ -124,17 +123,24 @@ class _Round:
         state = cut.sinks.get(name)
         if state is None:
             raise _Failed(cut, "it has no state in the ledger; `sqlmig upgrade` starts it")
-        begun = self._journal.deployment.sending.get(state.offsets)
-        if begun is not None and begun.number > state.batch:
+        begun = unfinished_batch(state, self._journal.deployment.sending)
+        if begun is not None:
             cut = self._send(cut, sink, begun, step)
-            state = cut.sinks[name]
+        while cut.sinks[name].owed:
+            owed = cut.sinks[name].owed[0]
+            batch = Batch(self._number(cut, sink), owed.before, owed.after, None, owed.is_whole)
+            cut = self._send(cut, sink, batch, step)
+        state = cut.sinks[name]
         relation = cut.relations.get(sink.relation)
         if relation is None or not is_due(state, relation, {}):
             return cut
+        number = self._number(cut, sink)
+        batch = Batch(number, state.sent, relation.contents, None, state.sends_all)
+        return self._send(cut, sink, batch, step)
+
+    def _number(self, cut: Cut, sink: Sink) -> int:
         with self._failing(cut):
-            number = 1 + self._last_number(cut, sink, state)
-        after = PinnedContents(relation.folder, relation.version, relation.content)
-        return self._send(cut, sink, Batch(number, state.sent, after), step)
+            return 1 + self._last_number(cut, sink, cut.sinks[sink.connector])
 
     def _last_number(self, cut: Cut, sink: Sink, state: SinkState) -> int:
         """The last batch number that any sink used, or that lies at this one's place.
@@ -160,7 +166,7 @@ class _Round:
         with self._failing(cut):
             rows = self._engine.send(self._program, sink, state, batch, mark, begin)
         if not rows and batch.at is None:
-            return cut.with_sink(name, replace(state, sent=batch.after))
+            return cut.with_sink(name, state.settled(batch))
         begun = self._journal.deployment.sending[state.offsets]
         self._sent[name] = self._sent.get(name, 0) + rows
         self._observer(events.Sending(name, rows, time.monotonic() - began))

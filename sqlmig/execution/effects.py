@@ -9,21 +9,15 @@ from typing import Any
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
-from sqlmig.execution.outcome import (
-    Outcome,
-    connector_changed,
-    fresh,
-    relation_changed,
-    sink_changed,
-)
+from sqlmig.execution.outcome import Outcome, connector_changed, fresh, relation_changed
+from sqlmig.execution.sink_effects import sink_change
 from sqlmig.execution.stopping import wait_until_stopped
 from sqlmig.execution.stream_effects import StreamEffects
 from sqlmig.execution.streams import whole
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import ConnectorState, Cut, RelationState
-from sqlmig.ledger.sink_state import SinkState
 from sqlmig.planning.request import observe
-from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
+from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     AdvanceStream,
     AlterTable,
@@ -129,14 +123,9 @@ class Effects:
                 return connector_changed(name, self._known_connector(folder, generation, mark))
             case DetachSource(name):
                 return Outcome({"removed_connectors": [name]})
-            case StartSink(name, folder, generation, mark):
-                return sink_changed(
-                    name, SinkState(folder, generation, mark, f"{self._run}/{step.number}")
-                )
-            case ContinueSink(name, folder, generation, mark):
-                return sink_changed(name, self._known_sink(step, folder, generation, mark))
-            case DetachSink(name):
-                return Outcome({"removed_sinks": [name]})
+            case StartSink() | ContinueSink() | CutOverSink() | DetachSink():
+                deployment = self._journal.deployment
+                return Outcome(sink_change(step.action, step.number, deployment, self._target))
             case Bootstrap(relation, folder):
                 return self._bootstrap(step, relation, folder, is_repeated)
             case AdvanceStream(relation):
@@ -381,17 +370,6 @@ class Effects:
                 if state.folder == folder and state.generation == generation:
                     return replace(state, fingerprint=mark)
         return ConnectorState(folder, generation, mark)
-
-    def _known_sink(self, step: Step, folder: str, generation: int, mark: str) -> SinkState:
-        known = (
-            *self._cut.sinks.values(),
-            *self._cut.detached_sinks.values(),
-            *self._journal.deployment.sink_history.values(),
-        )
-        own = [s for s in known if (s.folder, s.generation) == (folder, generation)]
-        if not own:
-            return SinkState(folder, generation, mark, f"{self._run}/{step.number}")
-        return replace(max(own, key=lambda state: state.batch), fingerprint=mark)
 
 
 def observed_cut(warehouse: Warehouse, cut: Cut) -> Cut:

@@ -12,6 +12,7 @@ from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.planning.request import Observed
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Sink, Source, Table, View
+from sqlmig.program.type_shape import Field
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,9 @@ class Engine(Protocol):
 
         `kept`: streaming table -> folder of the rows that its new query is to go on with.
         """
+
+    def columns(self, program: Program, names: Sequence[str]) -> Mapping[str, Sequence[Field]]:
+        """The columns of relations as Spark finds them; without those that it can't analyse."""
 
     def create_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """Make an empty table in `folder`, or empty the one that an earlier try left there."""

@@ -214,6 +214,21 @@ def is_consistent(cut: Cut) -> bool:
     )
 
 
+def is_current(relations: Mapping[str, RelationState], name: str) -> bool:
+    """Whether a stored relation was computed from the contents that its inputs have, they as well.
+
+    A table always is. What is not in `relations` is not looked at.
+    """
+    state = relations.get(name)
+    if state is None or state.kind == "table":
+        return True
+    return bool(state.fingerprint) and all(
+        (read not in relations or relations[read].content == content)
+        and is_current(relations, read)
+        for read, content in state.inputs.items()
+    )
+
+
 def merge(cut: Cut, change: Json) -> Cut:
     """`cut` with the partial cut `change` (JSON) laid over it; `removed*` lists are detached."""
     for name, state in change.get("relations", {}).items():

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from sqlmig.ledger.sink_state import SinkState
+from sqlmig.ledger.sink_state import PinnedContents, SinkState
 
 Json = Mapping[str, Any]
 
@@ -81,6 +81,11 @@ class RelationState:
     taken_back: RelationState | None = None
     passed: Mapping[str, str] = field(default_factory=dict)
     is_historical: bool = False
+
+    @property
+    def contents(self) -> PinnedContents:
+        """What it holds, pinned to its version."""
+        return PinnedContents(self.folder, self.version, self.content)
 
     def with_rows(self, version: int, rows: int | None, size: int | None) -> RelationState:
         """This table after its rows moved on to `version`.

@@ -47,12 +47,15 @@ class Batch:
         before: what was sent last; None for a snapshot.
         after: what has been sent after it.
         at: when it was begun, in UTC.
+        is_whole: all rows of `after` are sent, not only those that differ, and what of `before` is
+            gone.
     """
 
     number: int
     before: PinnedContents | None
     after: PinnedContents
     at: datetime | None = None
+    is_whole: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; without a time where that is to be the record's."""
@@ -63,6 +66,8 @@ class Batch:
         }
         if self.at is not None:
             data["at"] = self.at.isoformat()
+        if self.is_whole:
+            data["is_whole"] = True
         return data
 
     @staticmethod
@@ -76,6 +81,34 @@ class Batch:
             PinnedContents.from_dict(before) if before else None,
             PinnedContents.from_dict(data["after"]),
             at,
+            data.get("is_whole", False),
+        )
+
+
+@dataclass(frozen=True)
+class Owed:
+    """Changes of before a cutover that a sink has yet to send; fields as those of `Batch`."""
+
+    before: PinnedContents | None
+    after: PinnedContents
+    is_whole: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "before": self.before.to_dict() if self.before else None,
+            "after": self.after.to_dict(),
+            "is_whole": self.is_whole,
+        }
+
+    @staticmethod
+    def from_dict(data: Json) -> Owed:
+        """The inverse of `to_dict`."""
+        before = data["before"]
+        return Owed(
+            PinnedContents.from_dict(before) if before else None,
+            PinnedContents.from_dict(data["after"]),
+            data["is_whole"],
         )
 
 
@@ -94,10 +127,15 @@ class SinkState:
         generation: counts the starts, from 1.
         fingerprint: of its definition and its key, without secrets.
         id: names this generation for ever, also to a Delta table that it writes to.
-        sent: the contents that its readers have; None before the first batch.
+        sent: the contents that its readers have; None before the first batch. Where something is
+            owed, the contents from whose changes on it goes on behind that.
         batch: number of the last batch that was sent; 0 before it.
         rows: change rows sent so far by this generation.
         sent_at: when the last batch was begun, ISO 8601 in UTC.
+        mode: what a cutover sends, as its definition says.
+        owed: what is sent first, in this order.
+        sends_all: the next batch from `sent` on is a whole one.
+        is_continued: a cutover was passed over, so that readers may lack what it changed.
     """
 
     folder: str
@@ -108,6 +146,16 @@ class SinkState:
     batch: int = 0
     rows: int = 0
     sent_at: str | None = None
+    mode: str = "difference"
+    owed: tuple[Owed, ...] = ()
+    sends_all: bool = False
+    is_continued: bool = False
+
+    @property
+    def pinned(self) -> tuple[PinnedContents, ...]:
+        """The contents that have to stay readable for it."""
+        ends = (end for owed in self.owed for end in (owed.before, owed.after))
+        return tuple(contents for contents in (*ends, self.sent) if contents is not None)
 
     @property
     def offsets(self) -> str:
@@ -117,12 +165,46 @@ class SinkState:
     def after(self, batch: Batch, rows: int) -> SinkState:
         """This sink after a batch of so many rows."""
         return replace(
-            self,
-            sent=batch.after,
+            self.settled(batch),
             batch=batch.number,
             rows=self.rows + rows,
             sent_at=batch.at.isoformat(timespec="seconds") if batch.at else None,
         )
+
+    def settled(self, batch: Batch) -> SinkState:
+        """This sink after a batch without a row, which was neither begun nor sent."""
+        place = self._place(batch)
+        if place < len(self.owed):
+            return replace(self, owed=self.owed[place + 1 :])
+        sends_all = self.sends_all and not batch.is_whole
+        return replace(self, sent=batch.after, owed=(), sends_all=sends_all)
+
+    def _place(self, batch: Batch) -> int:
+        """Which of the changes that are owed the batch has; their number if it comes behind them.
+
+        A batch is begun when those before it were sent: all that it is not behind is done.
+        """
+        same = Owed(batch.before, batch.after, batch.is_whole)
+        return self.owed.index(same) if same in self.owed else len(self.owed)
+
+    def passed_over(
+        self, before: PinnedContents, after: PinnedContents, begun: Batch | None
+    ) -> SinkState:
+        """This sink after a cutover that sends nothing.
+
+        Args:
+            before: the last contents before the cutover: what its readers lack of them is owed.
+            after: the first contents behind it: changes are sent from there on.
+            begun: the batch that it began last, if it did not end.
+        """
+        owed = list(self.owed[self._place(begun) :] if begun is not None else self.owed)
+        at, is_whole = self.sent, self.sends_all
+        if begun is not None and not owed:
+            owed.append(Owed(begun.before, begun.after, begun.is_whole))
+            at, is_whole = begun.after, is_whole and not begun.is_whole
+        if is_whole or at is None or at.content != before.content:
+            owed.append(Owed(at, before, is_whole))
+        return replace(self, sent=after, owed=tuple(owed), sends_all=False, is_continued=True)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; empty fields are left out."""
@@ -140,10 +222,29 @@ class SinkState:
             data["rows"] = self.rows
         if self.sent_at is not None:
             data["sent_at"] = self.sent_at
+        if self.mode != "difference":
+            data["mode"] = self.mode
+        if self.owed:
+            data["owed"] = [owed.to_dict() for owed in self.owed]
+        if self.sends_all:
+            data["sends_all"] = True
+        if self.is_continued:
+            data["is_continued"] = True
         return data
 
     @staticmethod
     def from_dict(data: Json) -> SinkState:
         """The inverse of `to_dict`."""
         sent = data.get("sent")
-        return SinkState(**{**data, "sent": PinnedContents.from_dict(sent) if sent else None})
+        values = {
+            **data,
+            "sent": PinnedContents.from_dict(sent) if sent else None,
+            "owed": tuple(Owed.from_dict(owed) for owed in data.get("owed", ())),
+        }
+        return SinkState(**values)
+
+
+def unfinished_batch(state: SinkState, sending: Mapping[str, Batch]) -> Batch | None:
+    """The batch that the sink began, and which is not known to have ended."""
+    begun = sending.get(state.offsets)
+    return begun if begun is not None and begun.number > state.batch else None

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sqlmig.program.sink_options import CutoverMode
+
 HookFunction = Callable[[Any], object]
 
 
@@ -68,8 +70,16 @@ class Backfill:
     column: str
 
 
+@dataclass(frozen=True)
+class Cutover:
+    """What the sink `<relation>.<sink>` sends if this upgrade or downgrade cuts it over."""
+
+    sink: str
+    mode: str
+
+
 Strategy = InPlace | Rebuild | Backfill
-Directive = RenameTable | RenameColumn | Execute | Run | Strategy
+Directive = RenameTable | RenameColumn | Execute | Run | Strategy | Cutover
 
 
 class Operations:
@@ -140,6 +150,24 @@ class Operations:
                 _name(column, "column"),
             )
         )
+
+    def cutover(self, sink: str, mode: str) -> None:
+        """Say what a sink sends because its relation is made anew, or is another one.
+
+        Args:
+            sink: `<relation>.<sink>`, as it is called in the program that the hook goes to.
+            mode: `difference`, `snapshot` or `continue`; it goes before the sink's own option.
+        """
+        modes = [each.value for each in CutoverMode]
+        chosen = _text(mode, "op.cutover takes the name of a sink and a mode").lower()
+        if chosen not in modes:
+            raise ValueError(f"op.cutover knows {', '.join(modes)}, not {chosen!r}")
+        name = ".".join(
+            _name(part, "sink") for part in _text(sink, "sink must be a name").split(".")
+        )
+        if name.count(".") != 1:
+            raise ValueError(f"op.cutover takes relation.sink, not {sink!r}")
+        self._directives.append(Cutover(name, chosen))
 
     def execute(self, sql: str) -> None:
         """Run one INSERT, UPDATE, DELETE or MERGE.

@@ -12,7 +12,7 @@ class Draft:
     """A plan under way.
 
     Attributes:
-        states: stored relation -> its state after the steps so far.
+        states: stored relation -> its state after the steps so far. observed: before all steps.
         renames: deployed table -> its name after the steps so far, for those that a hook renamed.
         fresh: tables that begin empty, and why. returned: tables that are as they were earlier.
         recast: table -> columns whose values are others, or mean another key, than a source knew.
@@ -32,6 +32,7 @@ class Draft:
             else state
             for name, state in self.deployment.cut.relations.items()
         }
+        self.observed = dict(self.states)
         self.renames: dict[str, str] = {}
         self.fresh: dict[str, str] = {}
         self.returned: set[str] = set()

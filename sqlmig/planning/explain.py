@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
+from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     Action,
     AdvanceStream,
@@ -43,6 +43,11 @@ _ACTION_WIDTH = 40
 """The longest action that has its reason beside it; below a longer one it begins a new line."""
 _KEEP = "\u00a0"
 """A space at which no line ends."""
+_SENDS = {
+    "difference": "with the difference",
+    "snapshot": "with a snapshot",
+    "continue": "without sending",
+}
 _SIGNS = {"added": "+", "removed": "-", "modified": "~", "affected": "~"}
 
 
@@ -90,6 +95,8 @@ def describe_action(action: Action) -> str:  # noqa: RET503
             return f"start sink `{connector}`{again} with a snapshot"
         case ContinueSink(connector):
             return f"continue sink `{connector}`"
+        case CutOverSink(connector, sends=sends):
+            return f"cut over sink `{connector}` {_SENDS[sends]}"
         case DetachSink(connector):
             return f"detach sink `{connector}`"
         case Bootstrap(relation):
@@ -222,7 +229,9 @@ def _volume(volume: Volume) -> str:
     if volume.rows is None:
         return f"{volume.relation}"
     rows = f"{volume.rows:,} row{'' if volume.rows == 1 else 's'}"
-    return f"{volume.relation} ({rows}, {size(volume.bytes or 0)})"
+    if volume.bytes is None:
+        return f"{volume.relation} ({rows})"
+    return f"{volume.relation} ({rows}, {size(volume.bytes)})"
 
 
 def _total(steps: Iterable[Step]) -> str:

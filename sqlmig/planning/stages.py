@@ -121,7 +121,7 @@ def _effects(hop: Hop) -> tuple[tuple[Effect, str], ...]:
                 effects.append((Execute(hop.revision.revision, hop.hook, index, sql), cause))
             case directives.Run(name, _):
                 effects.append((RunFunction(hop.revision.revision, hop.hook, index, name), cause))
-            case directives.RenameTable() | directives.RenameColumn():
+            case directives.RenameTable() | directives.RenameColumn() | directives.Cutover():
                 pass
             case directives.InPlace() | directives.Rebuild() | directives.Backfill():
                 pass  # see `streams`

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, get_args
 
 from sqlmig.errors import Location
 from sqlmig.ledger.records import AppliedRevision
-from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
+from sqlmig.planning.sink_steps import SinkAction
 from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.program.diff import ProgramDiff
 
@@ -232,9 +232,7 @@ Action = (
     | StartSource
     | ContinueSource
     | DetachSource
-    | StartSink
-    | ContinueSink
-    | DetachSink
+    | SinkAction
     | Bootstrap
     | AdvanceStream
     | EvolveStream

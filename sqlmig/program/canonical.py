@@ -31,6 +31,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from sqlmig.program.lexer import QUOTED, WORD, Token
@@ -256,12 +257,17 @@ def function_marks(function: Function, called: Iterable[Function]) -> tuple[str,
 
 
 def sink_fingerprint(sink: Sink, key: tuple[str, ...]) -> str:
-    """The fingerprint of what a sink sends of given contents: its definition and its key.
+    """The fingerprint of what a sink sends of given contents, and where to: its definition and key.
+
+    What it does in a cutover is no part of it, nor whether its key is its own or its relation's.
 
     Args:
         key: the columns that name a row, which may come from the relation's primary key.
     """
-    return _hash(fingerprint(sink), repr(tuple(name.lower() for name in key)))
+    apart = ("key", "cutover", "compatibility")
+    options = tuple((name, text) for name, text in sink.options if name.lower() not in apart)
+    own = fingerprint(replace(sink, options=options))
+    return _hash(own, repr(tuple(name.lower() for name in key)))
 
 
 def materialization_fingerprint(program: Program, name: str) -> str:

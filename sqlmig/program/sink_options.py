@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
+from typing import TypeVar
 
 from sqlmig.program.model import Program, Relation, RelationKind, Sink, Table
 
@@ -21,6 +22,23 @@ class SinkKind(str, Enum):
     FILES = "files"
     KAFKA = "kafka"
     DELTA = "delta"
+
+
+class CutoverMode(str, Enum):
+    """What a sink sends when its relation is made anew, or is another one from now on."""
+
+    DIFFERENCE = "difference"
+    SNAPSHOT = "snapshot"
+    CONTINUE = "continue"
+
+
+class Compatibility(str, Enum):
+    """Which readers and which rows, old or new, an upgrade may not part."""
+
+    NONE = "none"
+    BACKWARD = "backward"
+    FORWARD = "forward"
+    FULL = "full"
 
 
 _TIMES = "dateFormat timestampFormat timestampNTZFormat timeZone locale"
@@ -39,6 +57,7 @@ _FILE_OPTIONS: Mapping[str, str] = {
 }
 _VALUE_OPTIONS: Mapping[str, str] = {"avro": "", "csv": _CSV, "json": _JSON}
 _FORMATS = (*sorted(_FILE_OPTIONS), "kafka", "delta")
+_OF_EVERY_SINK = ("key", "cutover", "compatibility")
 SERVERS = "kafka.bootstrap.servers"
 
 
@@ -60,6 +79,7 @@ class SinkOptions:
         key: the columns that name a row, spelled as the relation has them; () for an unkeyed sink.
         place: `path` or `topic`, as the user wrote it.
         options: for Spark's writer, secrets unresolved; names in lower case.
+        cutover: what a cutover sends. compatibility: what a change of the columns may not break.
         mistakes: what is wrong; with any, the rest means little.
     """
 
@@ -69,6 +89,8 @@ class SinkOptions:
     place: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     mistakes: tuple[SinkMistake, ...] = ()
+    cutover: CutoverMode = CutoverMode.DIFFERENCE
+    compatibility: Compatibility = Compatibility.NONE
 
     @property
     def reserved(self) -> tuple[str, ...]:
@@ -90,19 +112,35 @@ def read_sink_options(program: Program, sink: Sink) -> SinkOptions:
         SinkKind(name) if name in (SinkKind.KAFKA.value, SinkKind.DELTA.value) else SinkKind.FILES
     )
     mistakes = [*_relation_mistakes(relation), *mistakes]
+    cutover = _choice(CutoverMode, given.pop("cutover", "difference"), "cutover", mistakes)
+    compatibility = _choice(
+        Compatibility, given.pop("compatibility", "none"), "compatibility", mistakes
+    )
     if name not in _FORMATS:
         mistakes.append(_unknown("sink format", sink.format, _FORMATS))
         return SinkOptions(kind, name, key, mistakes=tuple(mistakes))
     place_name = "topic" if kind is SinkKind.KAFKA else "path"
     place = given.pop(place_name, "")
     form = given.pop("format", "json").lower() if kind is SinkKind.KAFKA else name
-    read = SinkOptions(kind, form, key, place, given)
+    read = SinkOptions(kind, form, key, place, given, (), cutover, compatibility)
     if not place:
         mistakes.append(_missing(place_name, given, _EXAMPLES[kind]))
     mistakes += _place_mistakes(program, sink, read)
     mistakes += _option_mistakes(read)
     mistakes += _reserved_mistakes(read, relation)
-    return SinkOptions(kind, form, key, place, given, tuple(mistakes))
+    return replace(read, mistakes=tuple(mistakes))
+
+
+_Choice = TypeVar("_Choice", CutoverMode, Compatibility)
+
+
+def _choice(kind: type[_Choice], text: str, option: str, mistakes: list[SinkMistake]) -> _Choice:
+    """The value of an option that has few; the first of them where the text is none."""
+    values = {str(each.value): each for each in kind}
+    found = values.get(text.strip().lower())
+    if found is None:
+        mistakes.append(_unknown(f"`{option}`", text, values))
+    return found or next(iter(kind))
 
 
 _EXAMPLES: Mapping[SinkKind, str] = {
@@ -164,13 +202,13 @@ def _option_mistakes(read: SinkOptions) -> list[SinkMistake]:
             example = f"'{SERVERS}' 'localhost:9092'"
             mistakes.append(_missing(SERVERS, read.options, example))
         given = [name for name in read.options if not name.startswith("kafka.")]
-        names = ("topic", "key", "format", SERVERS, *known)
+        names = ("topic", "format", SERVERS, *_OF_EVERY_SINK, *known)
     elif read.kind is SinkKind.DELTA:
         known, mistakes, given = [], [], list(read.options)
-        names = ("path", "key")
+        names = ("path", *_OF_EVERY_SINK)
     else:
         known, mistakes, given = _FILE_OPTIONS[read.format].split(), [], list(read.options)
-        names = ("path", "key", *known)
+        names = ("path", *_OF_EVERY_SINK, *known)
     lower = {name.lower() for name in known}
     return [*mistakes, *(_unknown("option", g, names) for g in sorted(given) if g not in lower)]
 

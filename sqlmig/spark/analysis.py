@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError, SqlmigError
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Table, View
+from sqlmig.program.type_shape import Field
 from sqlmig.spark.failures import describe
 from sqlmig.spark.functions import define
 from sqlmig.spark.names import quoted
@@ -66,7 +67,7 @@ def analyze(
             frame, found = _table(session, relation)
         else:
             frame, found = _view(session, relation)
-        blockers.extend(found)
+        blockers += found
         if frame is None or (found and isinstance(relation, View)):
             broken.add(name)
         else:
@@ -75,6 +76,22 @@ def analyze(
                 schemas[name] = frame.schema
     define_all(functions)
     return blockers
+
+
+def columns(
+    session: SparkSession, program: Program, names: Collection[str]
+) -> Mapping[str, Sequence[Field]]:
+    """The columns of the views `names`, as a query gives them: each may be NULL.
+
+    What Spark can't analyse is left out.
+    """
+    schemas: dict[str, StructType] = {}
+    analyze(session, program, names, schemas)
+    return {
+        name: [Field(field.name, _type_text(field.dataType)) for field in schemas[name].fields]
+        for name in names
+        if name in schemas
+    }
 
 
 def schema_of(session: SparkSession, program: Program, name: str) -> StructType:
@@ -180,6 +197,25 @@ def _unstorable(kind: DataType) -> tuple[str, str] | None:
         if name.startswith(("interval", "time(")) or name in ("time", "calendarinterval"):
             return f"is of type {name}, which Delta can't store", "CAST it to a string or a number"
     return None
+
+
+def _type_text(kind: DataType) -> str:
+    """The type as a program's tables have it; Spark's own text does not quote names."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match kind:
+        case ArrayType():
+            return f"array<{_type_text(kind.elementType)}>"
+        case MapType():
+            return f"map<{_type_text(kind.keyType)},{_type_text(kind.valueType)}>"
+        case StructType():
+            fields = (
+                f"{f.name if f.name.isidentifier() else quoted(f.name)}:{_type_text(f.dataType)}"
+                for f in kind.fields
+            )
+            return f"struct<{','.join(fields)}>"
+        case _:
+            return kind.simpleString()
 
 
 def _type_names(kind: DataType) -> Iterator[str]:

@@ -43,6 +43,7 @@ def changes(
     after: PinnedContents,
     *,
     may_use_feed: bool = True,
+    is_whole: bool = False,
 ) -> DataFrame:
     """The multiset difference of two contents.
 
@@ -52,6 +53,7 @@ def changes(
     Args:
         before: None for nothing: then every row of `after` came.
         may_use_feed: read the table's change feed where it tells the same, which is cheaper.
+        is_whole: nothing cancels out: every row of `before` went, every row of `after` came.
 
     Returns:
         The columns of `after`, then those that only `before` has, and `__sqlmig_count`: how many
@@ -63,7 +65,7 @@ def changes(
     if before is None:
         return came
     went = contents_at(session, warehouse, before).withColumn(COUNT, F.lit(-1).cast("long"))
-    if not _is_same_shape(went, came):
+    if is_whole or not _is_same_shape(went, came):
         return came.unionByName(_fitted(went, came), allowMissingColumns=True)
     if may_use_feed and is_fed(warehouse, before, after, came.columns):
         return _net(_feed(session, warehouse, before, after))

@@ -13,7 +13,8 @@ from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Sink, Source, Table, View
-from sqlmig.spark.analysis import analyze
+from sqlmig.program.type_shape import Field
+from sqlmig.spark.analysis import analyze, columns
 from sqlmig.spark.arrivals import Arrivals
 from sqlmig.spark.converter import TableConverter
 from sqlmig.spark.failures import told
@@ -94,6 +95,11 @@ class SparkEngine:
                 view = program.views[name]
                 blockers += misfits(view, schemas[name], stored)
         return blockers
+
+    @_operation
+    def columns(self, program: Program, names: Sequence[str]) -> Mapping[str, Sequence[Field]]:
+        """The columns of relations as Spark finds them; without those that it can't analyse."""
+        return columns(self.sessions.fresh(), program, names)
 
     @_operation
     def create_table(self, table: Table, folder: str, mark: Mark) -> Written:

@@ -82,7 +82,7 @@ class SinkWriter:
         what = f"sink `{sink.connector}`"
         with told(what, begins=sink.location):
             session = self._sessions.fresh(mark)
-            rows, key = self._rows(session, program, sink, options, batch)
+            rows, key = self._rows(session, program, sink, options, batch, state)
             kept = rows.persist()
         try:
             with told(what, begins=sink.location):
@@ -114,16 +114,24 @@ class SinkWriter:
         sink: Sink,
         options: SinkOptions,
         batch: Batch,
+        state: SinkState,
     ) -> tuple[DataFrame, tuple[str, ...]]:
         """The batch's rows, and the key as the relation's columns spell it."""
         now = contents_at(session, self._warehouse, batch.after)
         _refuse_reserved(sink, options, now.columns)
-        changed = changes(session, self._warehouse, batch.before, batch.after)
+        changed = changes(
+            session, self._warehouse, batch.before, batch.after, is_whole=batch.is_whole
+        )
         if not options.key:
             return unkeyed_rows(changed), ()
         key = _spelled(sink, options.key, now.columns)
         relation = program.relations[sink.relation]
-        is_unique = isinstance(relation, Table) and _folded(relation.primary_key) == _folded(key)
+        # what is owed is of another relation, or of this one under another definition
+        is_unique = (
+            not state.owed
+            and isinstance(relation, Table)
+            and _folded(relation.primary_key) == _folded(key)
+        )
         if not is_unique:
             refuse_keys(repeated_keys(now, key), key, sink.relation)
         return keyed_rows(changed, now.columns, key), key

@@ -12,7 +12,7 @@ import git
 import pytest
 
 from sqlmig.ledger.records import ConnectorState, Cut, Kind, RelationState, Status
-from sqlmig.ledger.sink_state import PinnedContents, SinkState
+from sqlmig.ledger.sink_state import Batch, Owed, PinnedContents, SinkState
 from tests.cli.shell import TABLES, VIEWS, Shell
 from tests.commands.ledgers import await_approval, living_process, start
 
@@ -188,7 +188,24 @@ def test_status_of_sinks(two: Shell) -> None:
         sinks={
             "grades.copy": SinkState("grades.copy", 1, "f", "a"),
             "grades.feed": SinkState(
-                "grades.feed", 1, "f", "b", sent, 4, 1200, "2026-06-10T12:00:05+00:00"
+                "grades.feed",
+                1,
+                "f",
+                "b",
+                sent,
+                4,
+                1200,
+                "2026-06-10T12:00:05+00:00",
+                mode="continue",
+                is_continued=True,
+            ),
+            "grades.moved": SinkState(
+                "old.moved",
+                1,
+                "f",
+                "d",
+                PinnedContents("old", 7, "old@7"),
+                owed=(Owed(None, sent),),
             ),
             "grades.files": SinkState(
                 "grades.files",
@@ -214,18 +231,49 @@ def test_status_of_sinks(two: Shell) -> None:
         "  grades.copy       0 rows sent  nothing yet                      "
         "behind: the next tick sends\n"
         "  grades.feed   1,200 rows sent  last at 2026-06-10 12:00:05 UTC  "
-        "behind: the next tick sends\n"
+        "behind by 1 version: the next tick sends; cutover: continue; a cutover was not sent\n"
         "  grades.files       1 row sent  last at 2026-06-10 12:00:06 UTC\n"
+        "  grades.moved      0 rows sent  nothing yet                      "
+        "cutting over: the next tick sends\n"
     )
     sinks = two("status", "--json").json["sinks"]
-    assert [sink["is_behind"] for sink in sinks.values()] == [True, True, False]
+    assert {name: (sink["state"], sink["is_behind"]) for name, sink in sinks.items()} == {
+        "grades.copy": ("new", True),
+        "grades.feed": ("behind", True),
+        "grades.files": ("current", False),
+        "grades.moved": ("cutting over", True),
+    }
+    assert sinks["grades.moved"]["versions_behind"] is None
+    assert sinks["grades.moved"]["owed"] == 1
     assert sinks["grades.feed"] == {
+        "state": "behind",
+        "mode": "continue",
         "generation": 1,
         "rows": 1200,
         "batch": 4,
         "sent_at": "2026-06-10T12:00:05+00:00",
+        "sent": {"folder": "grades", "version": 2, "content": "grades@2"},
         "is_behind": True,
+        "versions_behind": 1,
+        "owed": 0,
+        "is_continued": True,
+        "error": None,
     }
+
+    # when: one fails, and another began a batch that did not end
+    batch = Batch(6, sent, PinnedContents("grades", 3, "grades@3"))
+    begun = {"grades.copy/1": batch.to_dict()}
+    journal.append(Kind.SEND, Status.STARTED, details={"batches": begun})
+    failures = {"grades.feed": "no broker answers"}
+    journal.append(Kind.TICK, Status.DONE, details={"failures": failures})
+
+    # then
+    sinks = two("status", "--json").json["sinks"]
+    assert [sinks[f"grades.{name}"]["state"] for name in ("copy", "feed")] == ["sending", "failing"]
+    assert sinks["grades.feed"]["error"] == "no broker answers"
+    text = two("status").out
+    assert "UTC  FAILS; cutover: continue; a cutover was not sent\n" in text
+    assert "  grades.feed: no broker answers\n" in text
 
 
 def test_status_of_a_runner_and_of_what_fails(two: Shell) -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from sqlmig.planning.directives import Directive, Execute, RenameColumn, RenameTable
+from sqlmig.planning.directives import Cutover, Directive, Execute, RenameColumn, RenameTable
 from tests.fakes import Revision
 
 _TABLES = ("t1", "t2", "t3")
 _VIEWS = ("v1", "v2", "v3", "t3")
 _COLUMNS = ("a", "b", "c")
 _TYPES = ("INT", "BIGINT", "STRING")
+_MODES = ("difference", "snapshot", "continue")
 _KINDS = ("VIEW", "MATERIALIZED VIEW", "MATERIALIZED VIEW")
 
 
@@ -24,7 +25,7 @@ class _Draft:
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     views: dict[str, tuple[str, int, frozenset[str]]] = field(default_factory=dict)
     sources: dict[str, tuple[str, str]] = field(default_factory=dict)
-    sinks: dict[str, tuple[str, str]] = field(default_factory=dict)
+    sinks: dict[str, tuple[str, str, str]] = field(default_factory=dict)
 
     @property
     def stored(self) -> list[str]:
@@ -41,10 +42,11 @@ class _Draft:
             lines.append(f"CREATE {kind} {name} AS SELECT COUNT(*) + {number} AS n{inputs};")
         for name, (table, path) in self.sources.items():
             lines.append(f"CREATE SOURCE {name} INTO {table} USING json OPTIONS (path '{path}');")
-        for name, (relation, path) in self.sinks.items():
+        for name, (relation, path, mode) in self.sinks.items():
             if relation in self.stored:
                 lines.append(
-                    f"CREATE SINK {name} FROM {relation} USING json OPTIONS (path '{path}');"
+                    f"CREATE SINK {name} FROM {relation} USING json "
+                    f"OPTIONS (path '{path}', cutover '{mode}');"
                 )
         return "\n".join(lines)
 
@@ -68,7 +70,7 @@ class _Draft:
             for n, (kind, number, reads) in self.views.items()
         }
         sources = {n: (after if t == before else t, path) for n, (t, path) in self.sources.items()}
-        sinks = {n: (after if r == before else r, path) for n, (r, path) in self.sinks.items()}
+        sinks = {n: (after if k[0] == before else k[0], *k[1:]) for n, k in self.sinks.items()}
         return _Draft(tables, views, sources, sinks)
 
 
@@ -82,7 +84,7 @@ def histories(draw: st.DrawFn, *, size: int = 4, with_effects: bool = False) -> 
     program = _Draft(
         tables={"t1": {"a": "INT"}},
         views={"v1": ("MATERIALIZED VIEW", 0, frozenset({"t1"}))},
-        sinks={"k1": ("t1", "/k1")},
+        sinks={"k1": ("t1", "/k1", "difference")},
     )
     revisions = [Revision("r1", program.sql())]
     for number in range(2, draw(st.integers(2, size)) + 1):
@@ -96,6 +98,10 @@ def histories(draw: st.DrawFn, *, size: int = 4, with_effects: bool = False) -> 
         if with_effects and program.tables and draw(st.booleans()):
             table = draw(st.sampled_from(sorted(program.tables)))
             down.append(Execute(f"INSERT INTO {table} VALUES ({10 * number})"))
+        fed = [f"{k[0]}.{name}" for name, k in program.sinks.items() if k[0] in program.stored]
+        if draw(st.booleans()) and fed:
+            sink = draw(st.sampled_from(sorted(fed)))
+            up.append(Cutover(sink, draw(st.sampled_from(_MODES))))
         revisions.append(Revision(f"r{number}", program.sql(), tuple(up), tuple(down)))
     return revisions
 
@@ -179,8 +185,9 @@ def _with_sink(draw: st.DrawFn, program: _Draft) -> _Draft:
         rest = {n: k for n, k in program.sinks.items() if n != name}
         return replace(program, sinks=rest)
     relation = draw(st.sampled_from(sorted(program.stored)))
-    path = draw(st.sampled_from((f"/{name}", f"/{name}/other")))
-    return replace(program, sinks={**program.sinks, name: (relation, path)})
+    path = draw(st.sampled_from((f"/{name}", f"/{name}", f"/{name}/other")))
+    mode = draw(st.sampled_from(_MODES))
+    return replace(program, sinks={**program.sinks, name: (relation, path, mode)})
 
 
 def _with_renamed_column(

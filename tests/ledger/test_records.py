@@ -14,7 +14,7 @@ from sqlmig.ledger.records import (
     Owner,
     RelationState,
 )
-from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
+from sqlmig.ledger.sink_state import Batch, Owed, PinnedContents, SinkState
 from tests.ledger.samples import state
 
 _names = st.text(min_size=1, max_size=8)
@@ -51,6 +51,7 @@ _connectors = st.builds(
     behind=st.none() | _numbers,
 )
 _contents = st.builds(PinnedContents, _names, _numbers, _names)
+_owed = st.builds(Owed, st.none() | _contents, _contents, st.booleans())
 _sinks = st.builds(
     SinkState,
     *(_names, _numbers, _names, _names),
@@ -58,6 +59,10 @@ _sinks = st.builds(
     batch=_numbers,
     rows=_numbers,
     sent_at=st.none() | _names,
+    mode=st.sampled_from(("difference", "snapshot", "continue")),
+    owed=st.lists(_owed, max_size=2).map(tuple),
+    sends_all=st.booleans(),
+    is_continued=st.booleans(),
 )
 _cuts = st.builds(
     Cut,
@@ -81,9 +86,18 @@ def test_a_cut_is_written_sorted(cut: Cut) -> None:
         assert list(part) == sorted(part)
 
 
-@given(st.builds(Batch, _numbers, st.none() | _contents, _contents))
+@given(
+    st.builds(Batch, _numbers, st.none() | _contents, _contents, st.none(), is_whole=st.booleans())
+)
 def test_a_batch_comes_back_from_json(batch: Batch) -> None:
     assert Batch.from_dict(json.loads(json.dumps(batch.to_dict()))) == batch
+
+
+def test_a_sink_pins_the_contents_that_it_has_yet_to_read() -> None:
+    one, two, three = (PinnedContents("t", n, f"t@{n}") for n in (1, 2, 3))
+    assert SinkState("t.k", 1, "f", "a").pinned == ()
+    state = SinkState("t.k", 1, "f", "a", three, owed=(Owed(None, one), Owed(one, two)))
+    assert state.pinned == (one, one, two, three)
 
 
 def test_a_cut_without_sinks_is_written_as_before_there_were_any() -> None:

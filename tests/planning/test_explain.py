@@ -12,7 +12,7 @@ import pytest
 from sqlmig.errors import Location
 from sqlmig.planning.explain import describe_action, to_markdown, to_text
 from sqlmig.planning.planner import make_plan
-from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
+from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     Action,
     AlterTable,
@@ -150,6 +150,18 @@ ACTIONS: list[tuple[Action, str]] = [
     (StartSink("t.k", "t.k", 1, "f"), "start sink `t.k` with a snapshot"),
     (StartSink("t.k", "t.k", 2, "f"), "start sink `t.k` again with a snapshot"),
     (ContinueSink("t.k", "t.k", 2, "f"), "continue sink `t.k`"),
+    (
+        CutOverSink("t.k", "t.k", 1, "f", "continue", "t", "difference"),
+        "cut over sink `t.k` with the difference",
+    ),
+    (
+        CutOverSink("t.k", "t.k", 1, "f", "difference", "t", "snapshot"),
+        "cut over sink `t.k` with a snapshot",
+    ),
+    (
+        CutOverSink("t.k", "t.k", 1, "f", "difference", "t", "continue"),
+        "cut over sink `t.k` without sending",
+    ),
     (DetachSink("t.k"), "detach sink `t.k`"),
 ]
 

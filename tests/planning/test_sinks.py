@@ -52,7 +52,9 @@ def test_an_unchanged_sink_goes_on_when_its_relation_is_modified_and_sends_what_
         T + V + SINK.replace("FROM t", "FROM v"),
         T + V.replace("*", "a") + SINK.replace("FROM t", "FROM v"),
     )
-    assert steps(made.go("r2")) == ["bootstrap `v`"]
+    plan = made.go("r2")
+    assert steps(plan) == ["bootstrap `v`", "cut over sink `v.k` with the difference"]
+    assert plan.steps[3].cause == ("`v` is computed: `*` became `a`; sends the rows that differ")
     assert made.tick().sent == {"v.k": 2}
     made.check_sinks()
 

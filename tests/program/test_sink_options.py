@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from sqlmig.program.parse import parse_program
-from sqlmig.program.sink_options import SinkKind, SinkOptions, read_sink_options
+from sqlmig.program.sink_options import (
+    Compatibility,
+    CutoverMode,
+    SinkKind,
+    SinkOptions,
+    read_sink_options,
+)
 
 RELATIONS = """
 CREATE TABLE plain (id INT, name STRING);
@@ -64,7 +70,30 @@ def test_a_sink_into_kafka_has_a_topic_servers_and_a_value_format() -> None:
     assert found.mistakes == ()
 
 
+def test_a_sink_says_what_a_cutover_sends_and_what_its_columns_may_become() -> None:
+    found = read("plain USING json OPTIONS (path 'x')")
+    assert (found.cutover, found.compatibility) == (CutoverMode.DIFFERENCE, Compatibility.NONE)
+    found = read("plain USING delta OPTIONS (path 'x', Cutover 'Continue', compatibility ' FULL')")
+    assert (found.cutover, found.compatibility) == (CutoverMode.CONTINUE, Compatibility.FULL)
+    assert (found.options, found.mistakes) == ({}, ())
+
+
 MISTAKES = {
+    "cutover": (
+        "plain USING json OPTIONS (path 'x', cutover 'diference')",
+        ("there is no `cutover` `diference`", "did you mean `difference`?"),
+    ),
+    "compatibility": (
+        "plain USING csv OPTIONS (path 'x', compatibility 'transitive')",
+        (
+            "there is no `compatibility` `transitive`",
+            "there are backward, forward, full, none",
+        ),
+    ),
+    "cutover misspelt": (
+        "plain USING kafka OPTIONS (topic 't', kafka.bootstrap.servers 'h:1', cut_over 'snapshot')",
+        ("there is no option `cut_over`", "did you mean `cutover`?"),
+    ),
     "format": (
         "plain USING jsn OPTIONS (path 'x')",
         ("there is no sink format `jsn`", "did you mean `json`?"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sqlmig.program.type_shape import Field, shape_of
 from tests.spark.pipelines import Pipeline
 
 SQL = """CREATE TABLE grades (student_id INT, grade DECIMAL(5,2), class_date DATE);
@@ -22,6 +23,32 @@ def test_a_program_without_mistakes_has_no_blockers_and_reads_no_table(pipeline:
 
     # then
     assert list(blockers) == []
+
+
+def test_the_columns_of_a_view_are_told_as_a_table_would_declare_them(pipeline: Pipeline) -> None:
+    # given
+    program = pipeline.use(
+        SQL
+        + """CREATE MATERIALIZED VIEW nested AS SELECT student_id AS Id, grade * 2 AS g,
+  named_struct('a b', class_date, 'c', array(map('x', 1))) AS s FROM grades;
+CREATE MATERIALIZED VIEW wrong AS SELECT no_such_column FROM grades;
+"""
+    )
+
+    # when
+    found = pipeline.engine.columns(program, ["fine", "nested", "wrong"])
+
+    # then
+    assert found == {
+        "fine": [Field("student_id", "int"), Field("a", "decimal(9,6)")],
+        "nested": [
+            Field("Id", "int"),
+            Field("g", "decimal(16,2)"),
+            Field("s", "struct<`a b`:date,c:array<map<string,int>>>"),
+        ],
+    }
+    nested = found["nested"][2].type
+    assert [field.name for field in shape_of(nested).fields] == ["a b", "c"]
 
 
 def test_every_mistake_is_told_at_its_place_and_none_twice(pipeline: Pipeline) -> None:

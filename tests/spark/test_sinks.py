@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +140,35 @@ def test_an_unkeyed_sink_gets_rows_that_came_and_went_as_often_as_they_did(
         "insert,2,Bo",
         "insert,3,Bob",
         "insert,4,Dan",
+    ]
+
+
+def test_a_whole_batch_has_every_row_and_what_is_gone(orders: Pipeline) -> None:
+    # given
+    out = orders.root / "out"
+    orders.refresh("names")
+    assert (orders.send("orders.files"), orders.send("names.bag")) == (3, 3)
+    orders.execute("DELETE FROM orders WHERE id = 1")
+    orders.refresh("names")
+
+    # when
+    keyed = orders.send("orders.files", replace(orders.due("orders.files"), is_whole=True))
+    unkeyed = orders.send("names.bag", replace(orders.due("names.bag"), is_whole=True))
+
+    # then
+    assert (keyed, unkeyed) == (3, 5)
+    assert [line[:24] for line in lines(out / "orders" / "batch=2")] == [
+        '{"_op":"delete","id":1,"',
+        '{"_op":"upsert","id":2,"',
+        '{"_op":"upsert","id":3,"',
+    ]
+    assert lines(out / "names" / "batch=2") == [
+        "_op,name",
+        "delete,Ann",
+        "delete,Bob",
+        "delete,Bob",
+        "insert,Bob",
+        "insert,Bob",
     ]
 
 
