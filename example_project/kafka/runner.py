@@ -76,11 +76,11 @@ class Runner:
                 raise SystemExit(self._ended())
             if time.monotonic() > end:
                 raise SystemExit(f"error: waited {PATIENCE:g} s for {what}; {self._last_words()}")
-            time.sleep(0.25)
+            time.sleep(1.0)
 
     def _ended(self) -> str:
         return f"error: `sqlmig run` has ended; {self._last_words()}"
 
     def _last_words(self) -> str:
-        lines = self._log.read_text(encoding="utf-8").splitlines()[-20:]
+        lines = self._log.read_text(encoding="utf-8").rstrip().splitlines()[-20:]
         return "\n".join(("the last that it said:", *(f"  {line}" for line in lines)))
