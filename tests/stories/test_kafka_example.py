@@ -63,7 +63,7 @@ def test_the_walkthrough_shows_what_its_readme_shows_and_loses_nothing(project: 
 
     # then: everything that the README shows, in its order
     promised = [b.text for b in blocks((EXAMPLE / "README.md").as_posix()) if b.language == "text"]
-    assert len(promised) == 7
+    assert len(promised) == 6
     place = 0
     for text in promised:
         assert text in said[place:], f"{text}\nis not in\n{said[place:]}"
