@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
@@ -44,7 +45,8 @@ class Runner:
             return
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(timeout=30)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=30)
         finally:
             process.kill()
             process.wait()
@@ -53,7 +55,13 @@ class Runner:
         """Interrupt it as Ctrl-C does, and wait until it has ended its tick and itself."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
-            if self._process.wait(timeout=PATIENCE) != 0:
+            try:
+                code = self._process.wait(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                raise SystemExit(
+                    f"error: waited {PATIENCE:g} s for the end of its tick; {self._last_words()}"
+                ) from None
+            if code != 0:
                 raise SystemExit(self._ended())
 
     def said(self) -> list[str]:
