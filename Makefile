@@ -1,4 +1,4 @@
-# `make example` and `make test` do all their own set-up: they need Git, Python >= 3.10 and Java 17 or 21.
+# `make example`, `make example-kafka` and `make test` do all their own set-up: they need Git, Python >= 3.10 and Java 17 or 21.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
@@ -17,14 +17,17 @@ FIND_PYTHON = for name in $(CANDIDATES); do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
 	&& { command -v "$$name"; break; }; done
 
-.PHONY: help example test test-fast faults clusters lint format bench docs dist clean java
+.PHONY: help example example-kafka test test-fast faults clusters lint format bench docs dist clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
-		printf 'make %-10s %s\n' "$$name" "$$what"; done
+		printf 'make %-13s %s\n' "$$name" "$$what"; done
 
 example: java $(INSTALLED) ## run the worked example on local Spark and Delta
 	@$(BIN)/python example_project/walkthrough.py
+
+example-kafka: java $(INSTALLED) ## change a pipeline between two Kafka topics while it runs
+	@$(BIN)/python -m example_project.kafka.walkthrough
 
 test: java $(INSTALLED) ## lint, types, layout and all tests, the slow ones included
 	@$(MAKE) lint

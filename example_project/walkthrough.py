@@ -16,6 +16,14 @@ ROOT = Path(__file__).resolve().parent
 CHANGED = "8f3c2a91d0be"
 
 
+def begin(root: Path) -> None:
+    """Work in the project's folder from now on, with nothing deployed."""
+    os.chdir(root)
+    shutil.rmtree("warehouse", ignore_errors=True)
+    # into a file, too, what is printed here and what commands say stand in their order
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+
+
 def sqlmig(*arguments: str, expected: int = 0) -> None:
     """Type a command, and end here if its exit code is not the expected one."""
     shown = " ".join(
@@ -32,8 +40,7 @@ def sqlmig(*arguments: str, expected: int = 0) -> None:
 
 def walk() -> None:
     """Walk the path."""
-    os.chdir(ROOT)
-    shutil.rmtree("warehouse", ignore_errors=True)
+    begin(ROOT)
     print("A pipeline of two tables, two sources and two views, with two revisions.")
     sqlmig("history")
     sqlmig("upgrade", f"{CHANGED}-1", "--yes")

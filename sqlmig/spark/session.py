@@ -13,6 +13,7 @@ from sqlmig.environment import cause, redact
 from sqlmig.errors import EngineError
 from sqlmig.spark.connect import another, connect, is_remote, release
 from sqlmig.spark.fetching import fetch
+from sqlmig.spark.interrupts import keeping_interrupts
 from sqlmig.spark.jars import DELTA, JarCache, cache_folder
 from sqlmig.spark.java import check_java
 from sqlmig.spark.log import output_into, prepare_log, start_error
@@ -159,7 +160,7 @@ def _launch(master: str, settings: dict[str, str], app_name: str, log_path: Path
         builder = builder.config(name, value)
     position = prepare_log(log_path)
     try:
-        with output_into(log_path):
+        with output_into(log_path), keeping_interrupts():
             return builder.getOrCreate()
     except Exception as error:
         raise start_error(error, log_path, position) from error

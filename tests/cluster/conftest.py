@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -37,19 +38,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of a new virtual environment with `sqlmig[connect]`: no pyspark but its client.
 
-    SQLMIG_TEST_CLIENT names one that is there already, and saves the minute that it takes.
+    Made once for all processes of a run. SQLMIG_TEST_CLIENT names one that is there already, and
+    saves the minute that it takes.
     """
     there = os.environ.get("SQLMIG_TEST_CLIENT")
     if there:
         return Path(there)
-    folder = tmp_path_factory.mktemp("client")
+    is_one_of_many = "PYTEST_XDIST_WORKER" in os.environ
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if is_one_of_many else base) / "client"
+    python = folder / "venv" / "bin" / "python"
+    with (folder.with_suffix(".lock")).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "ready").exists():
+            _install(folder, python)
+            (folder / "ready").touch()
+    return python
+
+
+def _install(folder: Path, python: Path) -> None:
     build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder, ROOT]
     _done(build)
     (wheel,) = folder.glob("*.whl")
     venv.create(folder / "venv", with_pip=True)
-    python = folder / "venv" / "bin" / "python"
     _done([python, "-m", "pip", "install", "--quiet", f"{wheel}[connect]"])
-    return python
 
 
 @pytest.fixture(scope="session")

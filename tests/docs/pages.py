@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(
     sorted(
         path.relative_to(ROOT).as_posix()
-        for pattern in ("*.md", "docs/*.md", "example_project/*.md")
+        for pattern in ("*.md", "docs/*.md", "example_project/**/*.md")
         for path in ROOT.glob(pattern)
     )
 )

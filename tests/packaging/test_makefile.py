@@ -51,7 +51,7 @@ def python(folder: Path) -> Path:
     return tool(folder, "python3", f'exec {sys.executable} "$@"')
 
 
-@pytest.mark.parametrize("target", ["example", "test"])
+@pytest.mark.parametrize("target", ["example", "example-kafka", "test"])
 def test_a_missing_java_is_said_in_one_line_before_anything_is_downloaded(
     target: str, tmp_path: Path
 ) -> None:
