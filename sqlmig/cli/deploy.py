@@ -34,6 +34,12 @@ _WAITS = 3
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Say of each relation what kind of change it is, which ways there are, and why this one.",
+)
+@click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write it to FILE."
 )
 @click.option(
@@ -47,6 +53,7 @@ def plan_command(
     offline: bool,
     style: str,
     as_json: bool,
+    verbose: bool,
     output: str | None,
     allow_destructive: bool,
 ) -> None:
@@ -59,7 +66,7 @@ def plan_command(
     Exits with 4 if the plan is blocked.
     """
     plan = commands.make_plan(opened(), rev, offline=offline, allow_destructive=allow_destructive)
-    text = _told(plan, "json" if as_json else style)
+    text = _told(plan, "json" if as_json else style, verbose=verbose)
     if output is None:
         click.echo(painted(text) if style == "text" and not as_json else text, nl=False)
     else:
@@ -69,7 +76,7 @@ def plan_command(
         click.get_current_context().exit(4)
 
 
-def _told(plan: Plan, style: str) -> str:
+def _told(plan: Plan, style: str, *, verbose: bool) -> str:
     from sqlmig.planning import explain
 
     if style == "json":
@@ -78,7 +85,8 @@ def _told(plan: Plan, style: str) -> str:
         data.pop("stages")
         data["ups"] = [{k: v for k, v in up.items() if k != "text"} for up in data["ups"]]
         return to_json(data) + "\n"
-    return explain.to_markdown(plan) if style == "markdown" else explain.to_text(plan)
+    tell = explain.to_markdown if style == "markdown" else explain.to_text
+    return tell(plan, verbose=verbose)
 
 
 @click.command("upgrade", cls=PlainArguments)

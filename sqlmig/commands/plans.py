@@ -22,6 +22,7 @@ from sqlmig.planning.steps import (
     Restore,
     RestoreStream,
 )
+from sqlmig.planning.strategies import explain_relations
 from sqlmig.program.model import EMPTY_PROGRAM, Program
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.hooks import load_hooks
@@ -108,7 +109,8 @@ def plan_way(
     if analyze and not offline:
         plan = _rows_checked(project, plan, request, allow_destructive=allow_destructive)
         plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
-    return _sinks_checked(project, plan, before, after, with_spark=analyze and not offline), after
+    plan = _sinks_checked(project, plan, before, after, with_spark=analyze and not offline)
+    return replace(plan, relations=explain_relations(before, after, plan)), after
 
 
 def _check_way(
@@ -183,7 +185,9 @@ def as_applied(
     )
 
 
-def _rows_checked(project: Project, plan: Plan, request: Request, *, allow_destructive: bool) -> Plan:
+def _rows_checked(
+    project: Project, plan: Plan, request: Request, *, allow_destructive: bool
+) -> Plan:
     """The plan with what is found in the rows of the tables that it converts."""
     if plan.blockers:
         return plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from sqlmig.planning.explain_relations import relation_lines, relation_table
 from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     Action,
@@ -124,8 +125,8 @@ def describe_diff(diff: ProgramDiff) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def to_text(plan: Plan) -> str:
-    """The plan for a terminal."""
+def to_text(plan: Plan, *, verbose: bool = False) -> str:
+    """The plan for a terminal; with `verbose`, also what is said of each relation that changes."""
     lines = [
         f"{plan.direction} {plan.deployed or 'base'} -> {plan.target or 'base'} (plan {plan.id})"
     ]
@@ -134,6 +135,8 @@ def to_text(plan: Plan) -> str:
     lines += ["", "changes:"]
     changes = describe_diff(plan.diff) or ("none in the program",)
     lines += [part for line in changes for part in _wrapped(line, "  ", "      ")]
+    if verbose and plan.relations:
+        lines += ["", "relations:", *relation_lines(plan.relations)]
     lines += ["", "steps:", *_step_lines(plan.steps)]
     if plan.destructive:
         lines += [
@@ -187,8 +190,8 @@ def _wrapped(text: str, first: str, other: str) -> list[str]:
     )
 
 
-def to_markdown(plan: Plan) -> str:
-    """The plan for a pull request or a job summary."""
+def to_markdown(plan: Plan, *, verbose: bool = False) -> str:
+    """The plan for a pull request or a job summary; `verbose` as for `to_text`."""
     title = f"`{plan.deployed or 'base'}` → `{plan.target or 'base'}`"
     lines = [
         f"### sqlmig {plan.direction} {title}",
@@ -209,6 +212,8 @@ def to_markdown(plan: Plan) -> str:
     for change in plan.diff.changes:
         why = "; ".join(change.reasons).replace("|", "\\|")
         lines.append(f"| {change.how} | {change.what} | `{change.name}` | {why} |")
+    if verbose and plan.relations:
+        lines += ["", *relation_table(plan.relations)]
     lines += ["", "| step | what | why | reads | writes |", "|---|---|---|---|---|"]
     for step in plan.steps:
         reads = ", ".join(_volume(v) for v in step.reads)

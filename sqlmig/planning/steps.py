@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NoReturn, get_args
 
 from sqlmig.errors import Location
 from sqlmig.ledger.records import AppliedRevision
+from sqlmig.planning.relation_plan import RelationPlan
 from sqlmig.planning.sink_steps import SinkAction
 from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.program.diff import ProgramDiff
@@ -297,6 +298,7 @@ class Plan:
             while that stays so.
         ups: the revisions that will be applied, in order. downs: those taken back, in order.
         stages: the revisions whose programs are passed through; the last is the target's.
+        relations: what is done to each relation that changes, and why so, for those who read it.
     """
 
     id: str
@@ -312,6 +314,7 @@ class Plan:
     ups: tuple[AppliedRevision, ...] = ()
     downs: tuple[str, ...] = ()
     stages: tuple[Mapping[str, str], ...] = field(default=())
+    relations: tuple[RelationPlan, ...] = field(default=())
 
     @property
     def destructive(self) -> tuple[Step, ...]:
@@ -340,6 +343,7 @@ class Plan:
             "deployed_seq": self.deployed_seq,
             "diff": self.diff.to_json(),
             "changes": self.diff.to_dict()["changes"],
+            "relations": [asdict(relation) for relation in self.relations],
             "steps": [_step_to_dict(step) for step in self.steps],
             "blockers": [_plain(b) for b in self.blockers],
             "warnings": list(self.warnings),
@@ -372,6 +376,7 @@ class Plan:
             ups=tuple(AppliedRevision.from_dict(r) for r in data["ups"]),
             downs=tuple(data["downs"]),
             stages=tuple(data["stages"]),
+            relations=tuple(map(RelationPlan.from_dict, data.get("relations", ()))),
         )
 
 

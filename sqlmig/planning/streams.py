@@ -74,6 +74,13 @@ def _blockers(program: Program, view: View) -> Iterator[Blocker]:
         if wrong is not None:
             message = f"streaming table `{view.name}` reads STREAM {name}, {wrong[0]}"
             yield Blocker(message, view.query_location or view.location, wrong[1])
+    for function in program.called(call.name for call in view.calls):
+        for name in sorted(program.functions[function].reads & set(view.streams)):
+            yield Blocker(
+                f"streaming table `{view.name}` calls `{function}`, which reads its stream `{name}`",
+                view.query_location or view.location,
+                f"let the function read a view: CREATE VIEW all_{name} AS SELECT * FROM {name}",
+            )
     for name in sorted(_read_twice(view)):
         yield Blocker(
             f"streaming table `{view.name}` reads `{name}` with STREAM and without",

@@ -149,9 +149,10 @@ def _clause_kind(name: str, was: tuple[str, ...], now: tuple[str, ...]) -> Chang
     if name in _SELECTING:
         return ChangeKind.DATA_SELECTION
     if name == "FROM":
-        nested = any("SELECT" in words for words in (was, now))
+        nested = [words.count("SELECT") for words in (was, now)]
         joins = any(not _JOIN_WORDS.isdisjoint(words) for words in (was, now))
-        return ChangeKind.TOPOLOGY if nested and not joins else ChangeKind.SOURCE_MODIFYING
+        is_topology = nested[0] != nested[1] or (nested[0] > 0 and not joins)
+        return ChangeKind.TOPOLOGY if is_topology else ChangeKind.SOURCE_MODIFYING
     return ChangeKind.TOPOLOGY  # WITH, and what a set operation puts together
 
 

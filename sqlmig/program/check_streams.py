@@ -14,6 +14,7 @@ from typing import NamedTuple
 from sqlmig.program.lexer import NUMBER, WORD, Token, match_parentheses, tokenize
 from sqlmig.program.model import View
 from sqlmig.program.streams import stream_tokens
+from sqlmig.program.vocabulary import AGGREGATES
 
 _VIEW_HINT = "make it a MATERIALIZED VIEW, or put that part into one"
 _WORDS = {
@@ -34,18 +35,7 @@ _WORDS = {
     "SORT": "SORT BY",
     "WATERMARK": "WATERMARK",
 }
-_AGGREGATES = frozenset(
-    """
-    any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate
-    approx_top_k_combine array_agg avg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg
-    bitmap_or_agg bool_and bool_or collect_list collect_set corr count count_if count_min_sketch
-    covar_pop covar_samp every first first_value grouping grouping_id histogram_numeric kurtosis
-    last last_value listagg max max_by mean measure median min min_by mode percentile
-    percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept
-    regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp
-    string_agg sum try_avg try_sum var_pop var_samp variance
-    """.split()
-)
+_GATHERS = AGGREGATES | {"grouping", "grouping_id"}
 _BEFORE_BRANCH = frozenset({"FROM", "JOIN", "ALL", "AS", "("})
 _KEEPS_LEFT = frozenset({"LEFT", "SEMI", "ANTI", "OUTER"})
 
@@ -99,7 +89,7 @@ def _stateful(tokens: Sequence[Token]) -> Iterator[Problem]:
             if word == "WATERMARK":
                 message = "has a WATERMARK: windows over a stream can't be deployed yet"
             yield Problem(message, token.start, _VIEW_HINT)
-        elif is_call and (word.lower() in _AGGREGATES or word.endswith("_AGG")):
+        elif is_call and (word.lower() in _GATHERS or word.endswith("_AGG")):
             yield Problem(f"aggregates: it calls {word.lower()}()", token.start, _VIEW_HINT)
         elif word == "AGGREGATE" and before == "|>":
             yield Problem("aggregates", token.start, _VIEW_HINT)

@@ -244,6 +244,13 @@ def test_a_backfill_makes_the_rows_from_a_time_on_anew() -> None:
             "streaming table `s` reads `t` with STREAM and without",
         ),
         (
+            T
+            + "CREATE FUNCTION most() RETURNS INT RETURN (SELECT max(a) FROM t);"
+            + "CREATE FUNCTION more() RETURNS INT RETURN most() + 1;"
+            + "CREATE STREAMING TABLE s AS SELECT a, more() AS m FROM STREAM t;",
+            "streaming table `s` calls `most`, which reads its stream `t`",
+        ),
+        (
             (T + stream(), [InPlace("t")]),
             "up() of r1: op.in_place names `t`, which is a table in the program that is gone to",
         ),
