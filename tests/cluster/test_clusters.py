@@ -263,7 +263,7 @@ def test_functions_in_sql_and_in_python_go_where_the_rows_are(desk: Desk, tmp_pa
     file = here.write("pipeline/functions/names.py", MARKS)
     here.freeze("r1", names=NAMES)
     here("upgrade", "head")
-    here("exec", "INSERT INTO students VALUES (1, mark('Alice')), (2, 'Bob')")
+    here("exec", "INSERT INTO students SELECT 1, mark('Alice') UNION ALL SELECT 2, 'Bob'")
     here("run", "--once")
     before = here.rows("SELECT loud FROM louder ORDER BY loud")
 
