@@ -139,7 +139,7 @@ def test_a_python_function_that_fails_says_what_it_raised_and_where(pipeline: Pi
 
     # then
     assert raised.value.message == "`broken` raised ValueError: 7 is not to my taste"
-    assert raised.value.hint == f"see {PATH}:23"
+    assert raised.value.hint == f"see {PATH}:24"
     assert called.value.message.startswith(
         "a function in Python failed: TypeError: shout() takes 1"
     )
