@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from sqlmig.ledger.sink_state import SinkState
 from sqlmig.planning.connectors import next_generation
@@ -38,29 +38,26 @@ class _Wanted:
         return sink_fingerprint(replace(self.sink, relation=relation), self.options.key)
 
 
-@dataclass
 class _SinkPlanner:
-    """The planning of the sinks of one draft.
+    """The planning of the sinks of one draft, behind the steps of tables and views."""
 
-    Args:
-        carried: deployed sink -> the sink that goes on as it.
-    """
-
-    draft: Draft
-    carried: dict[str, str] = field(default_factory=dict)
-
-    def plan(self) -> None:
-        """Add the steps."""
-        draft = self.draft
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
         self._rebuilt = cut_over_relations(draft)
         self._given, blockers = read_cutovers(draft.request.hops)
         draft.blockers.extend(blockers)
         self._used: set[str] = set()
+        self._carried: dict[str, str] = {}
+        """Deployed sink -> the sink that goes on as it."""
+
+    def plan(self) -> None:
+        """Add the steps."""
+        draft = self._draft
         for name, sink in sorted(draft.target.sinks.items()):
             self._plan_sink(name, sink)
         for name in sorted(draft.deployment.cut.sinks):
             if name not in draft.target.sinks:
-                goes_on = f"goes on as `{self.carried[name]}`" if name in self.carried else ""
+                goes_on = f"goes on as `{self._carried[name]}`" if name in self._carried else ""
                 draft.add(DetachSink(name), goes_on or draft.cause("sink", name) or "it is removed")
         for name, (mode, where) in sorted(self._given.items()):
             if name not in self._used:
@@ -70,7 +67,7 @@ class _SinkPlanner:
                 )
 
     def _plan_sink(self, name: str, sink: Sink) -> None:
-        draft = self.draft
+        draft = self._draft
         options = read_sink_options(draft.target, sink)
         for mistake in options.mistakes:
             message = f"sink `{name}`: {mistake.message}"
@@ -80,7 +77,7 @@ class _SinkPlanner:
         origin = self._origin(wanted)
         if origin is not None:
             if origin != name:
-                self.carried[origin] = name
+                self._carried[origin] = name
             self._go_on(wanted, origin, states[origin])
             return
         earlier = draft.deployment.sink_history.get((draft.request.revision or "base", name))
@@ -96,7 +93,7 @@ class _SinkPlanner:
         That of its name; else that of its relation's former name; else the only one that was called
         so on another relation, which is in the target no more, and is defined alike.
         """
-        draft, name = self.draft, wanted.name
+        draft, name = self._draft, wanted.name
         states = draft.deployment.cut.sinks
         if name in states and states[name].fingerprint == wanted.fingerprint:
             return name
@@ -111,14 +108,14 @@ class _SinkPlanner:
             former
             for former, state in sorted(states.items())
             if former not in draft.target.sinks
-            and former not in self.carried
+            and former not in self._carried
             and former.partition(".")[2] == wanted.sink.name
             and state.fingerprint == wanted.under(former.partition(".")[0])
         ]
         return found[0] if len(found) == 1 else None
 
     def _go_on(self, wanted: _Wanted, origin: str, state: SinkState) -> None:
-        draft = self.draft
+        draft = self._draft
         before, after = origin.partition(".")[0], wanted.sink.relation
         is_renamed = draft.renames.get(before) == after
         is_moved = before != after and not is_renamed
@@ -153,7 +150,7 @@ class _SinkPlanner:
         )
 
     def _start(self, wanted: _Wanted, cause: str) -> None:
-        deployment, name = self.draft.deployment, wanted.name
+        deployment, name = self._draft.deployment, wanted.name
         generation = next_generation(
             name,
             deployment.cut.sinks,
@@ -161,9 +158,11 @@ class _SinkPlanner:
             deployment.sink_history,
         )
         mode = wanted.options.cutover.value
-        self.draft.add(StartSink(name, name, generation, wanted.fingerprint, mode), cause)
+        self._draft.add(StartSink(name, name, generation, wanted.fingerprint, mode), cause)
 
     def _continue(self, wanted: _Wanted, state: SinkState, cause: str) -> None:
         mode = wanted.options.cutover.value
         mark = wanted.fingerprint
-        self.draft.add(ContinueSink(wanted.name, state.folder, state.generation, mark, mode), cause)
+        self._draft.add(
+            ContinueSink(wanted.name, state.folder, state.generation, mark, mode), cause
+        )
