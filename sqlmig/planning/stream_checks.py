@@ -1,4 +1,4 @@
-"""What stands in the way of streaming tables: queries and streams that can't be run as such. Pure."""
+"""What stands in the way of streaming tables: queries and streams that can't be run so. Pure."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def _begin(draft: Draft, view: View) -> None:
             writes=draft.volume(name, kept),
         )
         if kept.fingerprint != materialization_fingerprint(draft.target, name):
-            _evolve(draft, view, kept, "its query is another one by now")
+            _go_on(draft, view, kept, Decision("in place", "its query was another one last"))
         return
     cause = draft.cause("view", name) or "it is not in the warehouse"
     _bootstrap(draft, view, draft.new_folder(name), f"{cause}: begun with the earliest row")
