@@ -389,7 +389,10 @@ def test_the_steps_of_a_change_name_the_table_once_each() -> None:
 def test_a_query_that_fails_is_mended_and_its_rows_pass_under_the_new_one() -> None:
     pipeline = deployed(T + stream(), T + stream("SELECT a, 2 AS v"))
     pipeline.insert("t", 1)
-    pipeline.world.broken["s"] = 1
+    pipeline.world.broken["s"] = 2
+    with pytest.raises(StepFailed) as failed:
+        pipeline.go("r2")
+    assert "`sqlmig run --once` fail on them" in (failed.value.hint or "")
     assert pipeline.tick().failures == {"s": "s is broken"}
     assert steps(pipeline, "r2") == ["continue `s` in place"]
     (step,) = (s for s in pipeline.plan("r2").steps if isinstance(s.action, EvolveStream))
