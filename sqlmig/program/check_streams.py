@@ -8,6 +8,7 @@ could make it another one is named here, in doubt too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -43,9 +44,10 @@ _AGGREGATES = frozenset(
     last last_value listagg max max_by mean measure median min min_by mode percentile
     percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept
     regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp
-    string_agg sum try_avg try_sum var_pop var_samp variance
+    string_agg sum try_avg try_sum var_pop var_samp variance vector_avg vector_sum
     """.split()
 )
+_AGGREGATE = re.compile(r"_AGG(_|$)")
 _BEFORE_BRANCH = frozenset({"FROM", "JOIN", "ALL", "AS", "("})
 _KEEPS_LEFT = frozenset({"LEFT", "SEMI", "ANTI", "OUTER"})
 
@@ -99,7 +101,7 @@ def _stateful(tokens: Sequence[Token]) -> Iterator[Problem]:
             if word == "WATERMARK":
                 message = "has a WATERMARK: windows over a stream can't be deployed yet"
             yield Problem(message, token.start, _VIEW_HINT)
-        elif is_call and (word.lower() in _AGGREGATES or word.endswith("_AGG")):
+        elif is_call and (word.lower() in _AGGREGATES or _AGGREGATE.search(word)):
             yield Problem(f"aggregates: it calls {word.lower()}()", token.start, _VIEW_HINT)
         elif word == "AGGREGATE" and before == "|>":
             yield Problem("aggregates", token.start, _VIEW_HINT)

@@ -100,7 +100,7 @@ def _relations(
             columns=tuple(column.text for column in view.columns),
             comment=view.comment,
             output=_known_names(columns),
-            streams=stream_names(query.tokens),
+            streams=stream_names(query.tokens) if "stream" in view.query.lower() else (),
             spelled="\n".join((spelled_text(lineage), f"({list_})", *tables)),
             location=place.at(view.at),
             query_location=place.at(view.query_at),
