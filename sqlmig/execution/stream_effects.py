@@ -19,6 +19,11 @@ from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import Program
 
+_HINT = (
+    "these rows came under the query deployed so far; if it can't take them, let `sqlmig run "
+    "--once` fail on them, and then they pass under the new one"
+)
+
 States = Mapping[str, RelationState]
 
 
@@ -40,8 +45,14 @@ class StreamEffects:
         """Let the table take in what came, by the query of `program`; its state and rows written.
 
         Where nothing came, Spark is not needed.
+
+        Raises:
+            EngineError: the query fails on them; the hint says how to let the new one have them.
         """
-        return self._advance(program, name, self._now(name))
+        try:
+            return self._advance(program, name, self._now(name))
+        except EngineError as error:
+            raise EngineError(error.message, location=error.location, hint=_HINT) from error
 
     def evolve(self, program: Program, action: EvolveStream) -> tuple[RelationState, int]:
         """Let the table go on with the query of `program`, and take in what came meanwhile."""

@@ -24,7 +24,8 @@ from sqlmig.planning.steps import (
     Volume,
     action_to_dict,
 )
-from sqlmig.planning.streams import check_streams, decide, plan_advances, plan_stream
+from sqlmig.planning.stream_checks import check_streams
+from sqlmig.planning.streams import decide, plan_advances, plan_stream
 from sqlmig.planning.tables import plan_tables
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import RelationKind, View

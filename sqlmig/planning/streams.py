@@ -6,10 +6,9 @@ changed query does not make its rows wrong: by default it goes on where the old 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from sqlmig.errors import Location
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning import directives
 from sqlmig.planning.draft import Draft
@@ -25,11 +24,7 @@ from sqlmig.planning.steps import (
 )
 from sqlmig.planning.undo import find_way_back
 from sqlmig.program.canonical import materialization_fingerprint
-from sqlmig.program.check_streams import problems
-from sqlmig.program.lexer import line_and_column
-from sqlmig.program.model import Program, RelationKind, Table, View
-from sqlmig.program.query import read_query
-from sqlmig.program.streams import stream_positions
+from sqlmig.program.model import RelationKind, View
 
 _KIND = RelationKind.STREAMING_TABLE.value
 _STRENGTH = (directives.InPlace, directives.Backfill, directives.Rebuild)
@@ -50,90 +45,7 @@ class Decision:
     asked: directives.Strategy | None = None
 
 
-def check_streams(draft: Draft) -> None:
-    """Let what can't be run as a stream stand in the plan's way."""
-    for view in draft.target.views.values():
-        draft.blockers.extend(_blockers(draft.target, view))
-
-
-def _blockers(program: Program, view: View) -> Iterator[Blocker]:
-    kind = view.kind.value
-    if not view.is_streaming:
-        if view.streams:
-            yield Blocker(
-                f"`{view.name}` reads STREAM {view.streams[0]}, and is a {kind}",
-                view.location,
-                "write CREATE STREAMING TABLE, or take STREAM out",
-            )
-        return
-    for problem in problems(view):
-        message = f"streaming table `{view.name}` {problem.message}"
-        yield Blocker(message, _place(view, problem.offset), problem.hint)
-    for name in view.streams:
-        wrong = _wrong_stream(program, name)
-        if wrong is not None:
-            message = f"streaming table `{view.name}` reads STREAM {name}, {wrong[0]}"
-            yield Blocker(message, view.query_location or view.location, wrong[1])
-    for function in program.called(call.name for call in view.calls):
-        for name in sorted(program.functions[function].reads & set(view.streams)):
-            yield Blocker(
-                f"streaming table `{view.name}` calls `{function}`, which reads its stream `{name}`",
-                view.query_location or view.location,
-                f"let the function read a view: CREATE VIEW all_{name} AS SELECT * FROM {name}",
-            )
-    for name in sorted(_read_twice(view)):
-        yield Blocker(
-            f"streaming table `{view.name}` reads `{name}` with STREAM and without",
-            view.query_location or view.location,
-            f"read it without STREAM through a view: CREATE VIEW all_{name} AS SELECT * "
-            f"FROM {name}",
-        )
-
-
-def _place(view: View, offset: int) -> Location | None:
-    start = view.query_location
-    if start is None or start.line is None or start.column is None:
-        return view.location
-    line, column = line_and_column(view.query, offset)
-    first = start.column - 1 if line == 1 else 0
-    return Location(start.path, start.line + line - 1, first + column)
-
-
-def _wrong_stream(program: Program, name: str) -> tuple[str, str] | None:
-    relation = program.relations.get(name)
-    if relation is None:
-        return "which is no relation of the program", "put STREAM before a table's name"
-    if isinstance(relation, Table):
-        if not relation.primary_key:
-            return None
-        return (
-            "which has a primary key: its rows change, and a row passes once",
-            "take the key off the table, or make this a MATERIALIZED VIEW",
-        )
-    if relation.is_streaming:
-        return None
-    return (
-        f"which is a {relation.kind.value}",
-        "read a table without a key or a streaming table; "
-        "put the view's query into the streaming table's",
-    )
-
-
-def _read_twice(view: View) -> frozenset[str]:
-    query = read_query(view.query)
-    streamed = stream_positions(query.tokens)
-    if query.is_read:
-        plain = {name for name, token in query.relations if token not in streamed}
-    else:
-        plain = {
-            token.folded
-            for i, token in enumerate(query.tokens)
-            if i and i not in streamed and query.tokens[i - 1].word in ("FROM", "JOIN", ",")
-        }
-    return frozenset(plain) & frozenset(view.streams)
-
-
-def decide(draft: Draft) -> Mapping[str, Decision]:
+def decide(draft: Draft) -> dict[str, Decision]:
     """What becomes of the streaming tables that are there and change, or that a hook names."""
     asked = _asked(draft)
     decisions: dict[str, Decision] = {}
@@ -207,6 +119,8 @@ def plan_advances(draft: Draft, decisions: Mapping[str, Decision]) -> None:
         decision = decisions.get(name)
         if decision is None or decision.strategy == "rebuild":
             continue
+        if name in draft.deployment.failures:  # the change may be what mends it
+            continue
         state = draft.states[name]
         draft.add(AdvanceStream(name), "what came so far passes under the query deployed so far")
         view = deployed.views[name]
@@ -215,21 +129,46 @@ def plan_advances(draft: Draft, decisions: Mapping[str, Decision]) -> None:
             draft.states[name] = replace(moved, content=f"moved:{name}")
 
 
-def plan_stream(draft: Draft, view: View, decisions: Mapping[str, Decision]) -> None:
-    """Add the steps of one streaming table, once its inputs have theirs."""
+def plan_stream(draft: Draft, view: View, decisions: dict[str, Decision]) -> None:
+    """Add the steps of one streaming table, once its inputs have theirs.
+
+    Args:
+        decisions: those of its streams are final; its own may still become another one.
+    """
     name = view.name
     decision = decisions.get(name)
     state = draft.states.get(name)
     if state is None or state.kind != _KIND:
         _begin(draft, view)
-    elif decision is None:
         return
-    elif decision.strategy == "rebuild":
+    if decision is None:
+        return
+    if decision.asked is None and decision.strategy == "in place":
+        decision = decisions[name] = _again(draft, view, state, decisions) or decision
+    if decision.strategy == "rebuild":
         _bootstrap(draft, view, state.folder, _cause(draft, name, decision, "rebuilt"))
     elif isinstance(decision.asked, directives.Backfill):
         _backfill(draft, view, state, decision.asked, _cause(draft, name, decision, "backfilled"))
     else:
         _go_on(draft, view, state, decision)
+
+
+def _again(
+    draft: Draft, view: View, state: RelationState, decisions: Mapping[str, Decision]
+) -> Decision | None:
+    """The decision where rows that have passed would come a second time.
+
+    A table that is emptied gets its sources' rows again. So what they gave has to go, too.
+    """
+    fed = {source.table for source in draft.target.sources.values()}
+    for stream in view.streams:
+        if stream in decisions and decisions[stream].strategy != "in place":
+            return Decision("rebuild", f"its stream `{stream}` is made anew")
+        has_passed = draft.states[stream].folder in state.passed
+        if has_passed and stream in fed and stream in draft.fresh:
+            draft.warnings.append(f"`{view.name}` begins empty, as `{stream}` does")
+            return Decision("rebuild", f"the rows of `{stream}` come again from its sources")
+    return None
 
 
 def _cause(draft: Draft, name: str, decision: Decision, word: str) -> str:
@@ -249,7 +188,7 @@ def _begin(draft: Draft, view: View) -> None:
             writes=draft.volume(name, kept),
         )
         if kept.fingerprint != materialization_fingerprint(draft.target, name):
-            _evolve(draft, view, kept, "its query is another one by now")
+            _go_on(draft, view, kept, Decision("in place", "its query was another one last"))
         return
     cause = draft.cause("view", name) or "it is not in the warehouse"
     _bootstrap(draft, view, draft.new_folder(name), f"{cause}: begun with the earliest row")
@@ -274,6 +213,7 @@ def _go_on(draft: Draft, view: View, state: RelationState, decision: Decision) -
     name = view.name
     mark = materialization_fingerprint(draft.target, name)
     way = find_way_back(state, None, mark) if state.fingerprint != mark else None
+    failure = draft.deployment.failures.get(name)
     if way is not None:
         draft.states[name] = way.state
         cause = draft.cause("view", name)
@@ -283,7 +223,10 @@ def _go_on(draft: Draft, view: View, state: RelationState, decision: Decision) -
             writes=draft.volume(name, way.state),
         )
         return
-    _evolve(draft, view, state, _cause(draft, name, decision, "in place"))
+    cause = _cause(draft, name, decision, "in place")
+    if failure is not None:
+        cause += ", with the rows that the query deployed so far failed on"
+    _evolve(draft, view, state, cause)
 
 
 def _evolve(draft: Draft, view: View, state: RelationState, cause: str) -> None:

@@ -8,6 +8,7 @@ could make it another one is named here, in doubt too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ _WORDS = {
     "WATERMARK": "WATERMARK",
 }
 _GATHERS = AGGREGATES | {"grouping", "grouping_id"}
+_AGGREGATE = re.compile(r"_AGG(_|$)")
 _BEFORE_BRANCH = frozenset({"FROM", "JOIN", "ALL", "AS", "("})
 _KEEPS_LEFT = frozenset({"LEFT", "SEMI", "ANTI", "OUTER"})
 
@@ -89,7 +91,7 @@ def _stateful(tokens: Sequence[Token]) -> Iterator[Problem]:
             if word == "WATERMARK":
                 message = "has a WATERMARK: windows over a stream can't be deployed yet"
             yield Problem(message, token.start, _VIEW_HINT)
-        elif is_call and (word.lower() in _GATHERS or word.endswith("_AGG")):
+        elif is_call and (word.lower() in _GATHERS or _AGGREGATE.search(word)):
             yield Problem(f"aggregates: it calls {word.lower()}()", token.start, _VIEW_HINT)
         elif word == "AGGREGATE" and before == "|>":
             yield Problem("aggregates", token.start, _VIEW_HINT)

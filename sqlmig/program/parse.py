@@ -124,7 +124,7 @@ def _relations(
             columns=tuple(column.text for column in view.columns),
             comment=view.comment,
             output=_known_names(columns),
-            streams=stream_names(query.tokens),
+            streams=stream_names(query.tokens) if "stream" in view.query.lower() else (),
             spelled="\n".join((spelled_text(lineage), f"({list_})", *tables)),
             calls=calls,
             location=place.at(view.at),

@@ -15,7 +15,8 @@ _VIEWS = ("v1", "v2", "v3", "t3")
 _COLUMNS = ("a", "b", "c")
 _TYPES = ("INT", "BIGINT", "STRING")
 _MODES = ("difference", "snapshot", "continue")
-_KINDS = ("VIEW", "MATERIALIZED VIEW", "MATERIALIZED VIEW")
+STREAM = "STREAMING TABLE"
+_KINDS = ("VIEW", "MATERIALIZED VIEW", "MATERIALIZED VIEW", STREAM)
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class _Draft:
     @property
     def stored(self) -> list[str]:
         """The relations that a sink can read."""
-        return [*self.tables, *(n for n, view in self.views.items() if view[0] != "VIEW")]
+        kinds = {n: view[0] for n, view in self.views.items()}
+        views = [n for n, k in kinds.items() if k != "VIEW" and (k != STREAM or self._is_stream(n))]
+        return [*self.tables, *views]
 
     def sql(self) -> str:
         lines = []
@@ -38,6 +41,9 @@ class _Draft:
             listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
             lines.append(f"CREATE TABLE {name} ({listed});")
         for name, (kind, number, reads) in self.views.items():
+            if kind == STREAM:
+                lines.append(self._stream(name, number, reads))
+                continue
             inputs = f" FROM {', '.join(sorted(reads))}" if reads else ""
             lines.append(f"CREATE {kind} {name} AS SELECT COUNT(*) + {number} AS n{inputs};")
         for name, (table, path) in self.sources.items():
@@ -49,6 +55,17 @@ class _Draft:
                     f"OPTIONS (path '{path}', cutover '{mode}');"
                 )
         return "\n".join(lines)
+
+    def _stream(self, name: str, number: int, reads: frozenset[str]) -> str:
+        """A streaming table; a view where none of what it reads can be a stream."""
+        streams = sorted(r for r in reads if r in self.tables or self._is_stream(r))
+        if not streams:
+            return f"CREATE VIEW {name} AS SELECT {number} AS n;"
+        return f"CREATE STREAMING TABLE {name} AS SELECT *, {number} AS n FROM STREAM {streams[0]};"
+
+    def _is_stream(self, name: str) -> bool:
+        kind, _, reads = self.views.get(name, ("", 0, frozenset()))
+        return kind == STREAM and any(r in self.tables or self._is_stream(r) for r in reads)
 
     def without(self, name: str) -> _Draft:
         """This program without a relation: nothing reads or feeds it."""

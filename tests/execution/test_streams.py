@@ -391,3 +391,44 @@ def test_the_steps_of_a_change_name_the_table_once_each() -> None:
     pipeline = deployed(T + stream(), T + stream("SELECT a, 2 AS v"))
     actions = [step.action for step in pipeline.plan("r2").steps[2:-1]]
     assert actions == [AdvanceStream("s"), EvolveStream("s", "s", True)]
+
+
+def test_a_query_that_fails_is_mended_and_its_rows_pass_under_the_new_one() -> None:
+    pipeline = deployed(T + stream(), T + stream("SELECT a, 2 AS v"))
+    pipeline.insert("t", 1)
+    pipeline.world.broken["s"] = 2
+    with pytest.raises(StepFailed) as failed:
+        pipeline.go("r2")
+    assert "`sqlmig run --once` fail on them" in (failed.value.hint or "")
+    assert pipeline.tick().failures == {"s": "s is broken"}
+    assert steps(pipeline, "r2") == ["continue `s` in place"]
+    (step,) = (s for s in pipeline.plan("r2").steps if isinstance(s.action, EvolveStream))
+    assert "with the rows that the query deployed so far failed on" in step.cause
+    pipeline.go("r2")
+    assert rows(pipeline) == [("2", 1)]
+
+
+def test_rows_that_come_again_from_a_source_pass_once() -> None:
+    source = "CREATE SOURCE f INTO t USING json OPTIONS (path '/f');"
+    pair = stream() + stream("SELECT *, 9 AS v", "s2", "s")
+    keyed = "CREATE TABLE t (a STRING);"
+    pipeline = deployed(T + source + pair, keyed + source + pair)
+    pipeline.world.inputs["/f"] = [1, 2]
+    pipeline.tick()
+    assert rows(pipeline, "s2") == [("9", 1), ("9", 2)]
+    plan = pipeline.plan("r2")
+    causes = {describe_action(s.action): s.cause for s in plan.steps}
+    assert causes["bootstrap `s`"].endswith("rebuilt: the rows of `t` come again from its sources")
+    assert causes["bootstrap `s2`"].endswith("rebuilt: its stream `s` is made anew")
+    assert plan.warnings == ("`s` begins empty, as `t` does",)
+    pipeline.executor.run(plan)
+    pipeline.tick()
+    assert rows(pipeline) == [("1", 1), ("1", 2)]
+    assert rows(pipeline, "s2") == [("9", 1), ("9", 2)]
+
+
+def test_a_mistake_is_told_at_its_place() -> None:
+    sql = f"{T}\nCREATE STREAMING TABLE s AS\nSELECT a,\n  max(a) AS m FROM STREAM t;"
+    (blocker,) = Pipeline(World(), history(sql)).plan("r1").blockers
+    assert str(blocker.location) == "pipeline/p.sql:4:3"
+    assert blocker.message == "streaming table `s` aggregates: it calls max()"

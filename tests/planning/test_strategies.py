@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +33,7 @@ QUERIES = {
     "multistage": "SELECT max(n) AS n FROM (SELECT a, count(*) AS n FROM t GROUP BY a) WHERE n > 1",
     "nondeterministic": "SELECT a, rand() AS r FROM t WHERE a > 1",
 }
-CHANGES = {
+CHANGES: dict[str, Callable[[str], str]] = {
     "transparent": lambda query: query.replace("SELECT", "SELECT /*+ BROADCAST(t) */", 1),
     "data selection": lambda query: query.replace("> 1", "> 2"),
     "schema evolution": lambda query: query.replace(" FROM", ", 1 AS extra FROM", 1),

@@ -50,6 +50,10 @@ def test_a_query_that_takes_row_by_row_is_a_stream(query: str, streams: tuple[st
     [
         ("SELECT a FROM t", "reads no stream"),
         ("SELECT count(*) AS n FROM STREAM t", "aggregates: it calls count()"),
+        (
+            "SELECT kll_sketch_agg_bigint(a) AS k FROM STREAM t",
+            "aggregates: it calls kll_sketch_agg_bigint()",
+        ),
         ("SELECT a FROM STREAM t GROUP BY a", "has GROUP BY over a stream"),
         ("SELECT DISTINCT a FROM STREAM t", "has DISTINCT over a stream"),
         ("SELECT a FROM STREAM t LIMIT 3", "has LIMIT over a stream"),
