@@ -157,9 +157,15 @@ class MemoryLedger:
         """The newest version."""
         return self._world.records[-1].seq if self._world.records else -1
 
-    def read(self, after: int = -1) -> tuple[int, tuple[Record, ...]]:
+    def read(self, after: int = -1, *, until: int | None = None) -> tuple[int, tuple[Record, ...]]:
         """The records above `after`."""
-        return self.version(), tuple(r for r in self._world.records if r.seq > after)
+        last = self.version() if until is None else until
+        return self.version(), tuple(r for r in self._world.records if after < r.seq <= last)
+
+    def find(self, *, since: datetime | None = None) -> int | None:
+        """The first record that is not older than `since`."""
+        young = [r.seq for r in self._world.records if since is None or r.at >= since]
+        return min(young, default=None)
 
     def append(self, records: Sequence[Record], expected: int) -> tuple[Record, ...]:
         """Append all of them, or refuse."""

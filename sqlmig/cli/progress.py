@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlmig.cli.output import say
 from sqlmig.execution import events
-from sqlmig.planning.explain import describe_action
+from sqlmig.planning.explain import describe_action, size
 from sqlmig.planning.steps import Step
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def _plain(event: events.Event) -> None:
             say(f"taken back to {plan.deployed or 'base'}")
         case events.Ingestion() | events.Refresh() | events.Sending() | events.TickFailure():
             say(tick_line(event))
+        case events.Vacuumed(files, count):
+            say(f"  vacuum  {files:,} old file{'' if files == 1 else 's'}, {size(count)}")
         case events.LeaseWatched(process, seconds):
             say(f"No sign of {process}: it is replaced if it gives none for {seconds:g} s.")
         case events.RunnerTicks(revision):

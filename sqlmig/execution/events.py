@@ -100,6 +100,14 @@ class TickFailure:
 
 
 @dataclass(frozen=True)
+class Vacuumed:
+    """The runner removed files that no kept cut needs."""
+
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class RunnerTicks:
     """The runner ticks this revision from now on."""
 
@@ -133,6 +141,7 @@ Event = (
     | Refresh
     | Sending
     | TickFailure
+    | Vacuumed
     | RunnerTicks
     | RunnerPauses
     | LeaseWatched

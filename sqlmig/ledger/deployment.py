@@ -126,6 +126,25 @@ class PlanInProgress:
 
 
 @dataclass(frozen=True)
+class Collected:
+    """What `sqlmig gc` and the runner's vacuum removed: the ledger offers none of it again.
+
+    Args:
+        at: when something was removed last, or looked for; None for never.
+        before: cuts that ended before it can't be read any more; None if nothing was removed.
+        folders: of tables, `folder/generation` of sources and sinks, and `folder@version` of tables
+            whose files are gone: each -> when it was removed.
+    """
+
+    at: datetime | None = None
+    before: datetime | None = None
+    folders: Mapping[str, datetime] = field(default_factory=dict)
+    connectors: Mapping[str, datetime] = field(default_factory=dict)
+    sinks: Mapping[str, datetime] = field(default_factory=dict)
+    versions: Mapping[str, datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Deployment:
     """What the ledger says: the fold of its records.
 
@@ -143,6 +162,7 @@ class Deployment:
         relation_history: (revision, relation) -> its state when that revision was last deployed.
         connector_history: (revision, connector) -> the same for connectors.
         sink_history: (revision, sink) -> the same for sinks.
+        collected: what was removed because nothing needed it any more.
         sending: `folder/generation` of a sink -> the last batch that it began to send; it is sent
             when the sink's state has its number.
         runner: the process that ticks the pipeline; None where there is none, or it let go.
@@ -168,6 +188,7 @@ class Deployment:
     relation_history: Mapping[tuple[str, str], RelationState] = field(default_factory=dict)
     connector_history: Mapping[tuple[str, str], ConnectorState] = field(default_factory=dict)
     sink_history: Mapping[tuple[str, str], SinkState] = field(default_factory=dict)
+    collected: Collected = field(default_factory=Collected)
     sending: Mapping[str, Batch] = field(default_factory=dict)
     state: State = State.STOPPED
     since: datetime | None = None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sqlmig.ledger import running
+from sqlmig.ledger.collection import after_collection
 from sqlmig.ledger.deployment import (
     Contents,
     Deployment,
@@ -102,6 +103,12 @@ class Folding:
         elif record.kind is Kind.SEND:
             begun = begun_batches(record.details, record.at)
             self._set(sending={**self.deployment.sending, **begun})
+        elif record.kind is Kind.GC:
+            self.deployment = after_collection(self.deployment, record)
+            gone = self.deployment.collected
+            for key, state in list(self.published.items()):
+                if state.folder in gone.folders or state.place in gone.versions:
+                    del self.published[key]
 
     def _plan(self, record: Record) -> None:
         now = self.deployment

@@ -25,6 +25,7 @@ class Kind(str, Enum):
     RUNNER = "runner"
     REQUEST = "request"
     CHECKPOINT = "checkpoint"
+    GC = "gc"
 
 
 class Status(str, Enum):
@@ -75,6 +76,11 @@ class RelationState:
     altered_from: RelationState | None = None
     is_emptied: bool = False
     taken_back: RelationState | None = None
+
+    @property
+    def place(self) -> str:
+        """`folder@version`: where its rows can be read; a restore gives them another place."""
+        return f"{self.folder}@{self.version}"
 
     def with_rows(self, version: int, rows: int | None, size: int | None) -> RelationState:
         """This table after its rows moved on to `version`.

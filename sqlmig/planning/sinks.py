@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlmig.ledger.sink_state import SinkState
+from sqlmig.planning.collected import in_words
 from sqlmig.planning.connectors import next_generation
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.sink_steps import ContinueSink, DetachSink, StartSink
@@ -47,6 +48,11 @@ def _plan_sink(draft: Draft, name: str, sink: Sink, carried: set[str]) -> None:
             _continue(draft, name, replace(old, fingerprint=mark), "its relation was renamed")
             return
     earlier = draft.deployment.sink_history.get((draft.request.revision or "base", name))
+    gone = draft.deployment.collected.sinks
+    if earlier is not None and earlier.offsets in gone:
+        why = in_words("what it had sent", gone[earlier.offsets])
+        _start(draft, name, mark, why)
+        return
     if earlier is not None and earlier.fingerprint == mark:
         _continue(draft, name, earlier, "it goes on from what it sent last")
         return
