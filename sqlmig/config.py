@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from sqlmig.durations import parse_duration
 from sqlmig.errors import ConfigError, Location
 
 if TYPE_CHECKING:
@@ -218,9 +219,8 @@ def _read_runner(reader: _Reader, node: Node | None) -> RunnerConfig:
         workers = int(text)
     every = RunnerConfig.vacuum_every
     if "vacuum_every" in nodes:
-        node = nodes["vacuum_every"]
-        is_off = reader.text(node, "vacuum_every") in ("off", "false")
-        every = None if is_off else reader.seconds(node, "vacuum_every")
+        is_off = reader.text(nodes["vacuum_every"], "vacuum_every") in ("off", "false")
+        every = None if is_off else reader.seconds(nodes["vacuum_every"], "vacuum_every")
     return RunnerConfig(**seconds, workers=workers, vacuum_every=every)
 
 
@@ -337,8 +337,6 @@ class _Reader:
 
     def seconds(self, node: Node, name: str, *, may_be_zero: bool = False) -> float:
         """A duration, in seconds."""
-        from sqlmig.durations import parse_duration
-
         text = self.text(node, name)
         value = parse_duration(text)
         if value is None or (value <= 0 and not may_be_zero):

@@ -5,7 +5,6 @@ It reads Delta logs with delta-rs and lists local folders; which versions are ke
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import time
@@ -46,11 +45,13 @@ class LocalStorage:
 
         A version from `kept.since` on has files that `since` has, or that a later commit added: a
         new file, which is then not older than the commit `since`, or one that a RESTORE brought
-        back, which is removed again later than that. So what is needed is: the files of the newest
-        version, of `since`, of each of `kept.versions`; those that were removed lately; those that
-        are not older than `since`. `slack` is for writes that began before that commit and ended
-        after it. A file that no commit names may be one that is being written, and is kept for a
-        day.
+        back. So what is needed is: the files of the newest version, of `since`, of each RESTORE
+        after it, of each of `kept.versions`, and those that are not older than `since`. `slack` is
+        for writes that began before that commit and ended after it. A file that no commit names
+        may be one that is being written, and is kept for a day.
+
+        delta-rs's own vacuum goes by the times in the log: a file that was removed, brought back
+        and removed again counts there as removed the first time.
 
         Args:
             slack: seconds.
@@ -69,11 +70,9 @@ class LocalStorage:
         of_since = _live(path, since)
         if begin is None or of_since is None:
             return Unneeded(folder)  # its log goes back less far: which files that needs is unknown
-        dead = _dead(table, 0)
+        dead = _dead(table)
         needed = _files(table) | of_since
-        if now - begin >= _DAY:
-            needed |= dead - _dead(table, math.ceil((now - begin + slack) / 3600))
-        for version in kept.versions:
+        for version in (*kept.versions, *_restores(table, newest - since)):
             needed |= _live(path, version) or frozenset()
         found = []
         for name, size, at in _listed(Path(path)):
@@ -167,10 +166,16 @@ def _files(table: DeltaTable) -> frozenset[str]:
     return frozenset({*names, *map(unquote, names)})
 
 
-def _dead(table: DeltaTable, hours: int) -> frozenset[str]:
-    """Files that commits removed, so many hours ago or earlier."""
-    names = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)
+def _dead(table: DeltaTable) -> frozenset[str]:
+    """Files that commits removed, and that are still there."""
+    names = table.vacuum(retention_hours=0, dry_run=True, enforce_retention_duration=False)
     return frozenset({*names, *map(unquote, names)})
+
+
+def _restores(table: DeltaTable, count: int) -> list[int]:
+    """Those of the newest `count` commits that brought an earlier version back."""
+    commits = table.history(count) if count > 0 else []
+    return [int(c["version"]) for c in commits if c.get("operation") == "RESTORE"]
 
 
 def _committed(path: str, version: int) -> float | None:

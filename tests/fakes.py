@@ -127,7 +127,7 @@ class World:
         """Raise the error of a broken relation, connector or statement."""
         if self.broken.get(name):
             self.broken[name] -= 1
-            raise EngineError(f"{name} is broken")
+            raise EngineError(f"{name} is broken", hint=f"mend {name}")
 
     def newest(self, folder: str) -> Version:
         """The newest version of a table."""

@@ -73,8 +73,9 @@ def tick_line(
             return f"  tick    refresh `{relation}`{count}  {seconds:.1f} s"
         case events.Sending(connector, rows, seconds):
             return f"  tick    send {connector}  {_rows(rows)}  {seconds:.1f} s"
-        case events.TickFailure(name, message):
-            return f"  tick    FAILED {name}: {message}"
+        case events.TickFailure(name, message, hint):
+            more = f"\n          hint: {hint}" if hint else ""
+            return f"  tick    FAILED {name}: {message}{more}"
 
 
 def _line(word: str, step: Step, seconds: float, rows: int | None, note: str | None) -> str:

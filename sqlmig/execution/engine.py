@@ -82,12 +82,14 @@ class Ingested:
         rows: records read. rejected: bad ones that were kept aside.
         table: the table after it.
         behind: records that the source has and the round did not read; None where that is unknown.
+        batch: number of the last batch in `rows`; None where that is unknown.
     """
 
     rows: int
     rejected: int
     table: Written
     behind: int | None = None
+    batch: int | None = None
 
 
 class Warehouse(Protocol):

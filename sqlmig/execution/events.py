@@ -97,6 +97,7 @@ class TickFailure:
 
     name: str
     message: str
+    hint: str | None = None
 
 
 @dataclass(frozen=True)

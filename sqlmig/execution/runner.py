@@ -172,7 +172,7 @@ class PipelineRunner:
         except UnfinishedPlanError:
             raise
         except SqlmigError as error:  # no table of one view: the ledger, a table's folder
-            self._observer(events.TickFailure("tick", error.message))
+            self._observer(events.TickFailure("tick", error.message, error.hint))
             backoff.note({"tick": error.message}, skipped)
             return
         backoff.note(result.failures, skipped)
@@ -210,7 +210,7 @@ class PipelineRunner:
         except UnfinishedPlanError:
             raise
         except SqlmigError as error:
-            self._observer(events.TickFailure("vacuum", error.message))
+            self._observer(events.TickFailure("vacuum", error.message, error.hint))
         self._vacuumed = elapsed()
 
     def _is_vacuum_due(self, every: float) -> bool:

@@ -33,6 +33,7 @@ class TickResult:
         failures: connector or relation -> what went wrong.
         is_recorded: the ledger has a record of it: something changed, or failed in a new way.
         sent: sink -> change rows that it was sent.
+        hints: of what failed -> what to do about it, where that is known.
     """
 
     ingested: Mapping[str, tuple[int, int]]
@@ -40,6 +41,7 @@ class TickResult:
     failures: Mapping[str, str]
     is_recorded: bool = True
     sent: Mapping[str, int] = field(default_factory=dict)
+    hints: Mapping[str, str] = field(default_factory=dict)
 
 
 class Ticker:
@@ -69,6 +71,7 @@ class Ticker:
         self._observer = observer
         self._workers = workers
         self._failures: dict[str, str] = {}
+        self._hints: dict[str, str] = {}
         self._ingested: dict[str, tuple[int, int]] = {}
         self._refreshed: dict[str, int | None] = {}
         self._sent: Mapping[str, int] = {}
@@ -96,7 +99,8 @@ class Ticker:
             UnfinishedPlanError: the lease was lost to another process.
             DeployedMovedError: another program is deployed by now.
         """
-        self._failures, self._ingested, self._refreshed, self._sent = {}, {}, {}, {}
+        self._failures, self._hints, self._sent = {}, {}, {}
+        self._ingested, self._refreshed = {}, {}
         self._lease.check()
         journal = self._journal
         check_program(journal.deployment, self._program)
@@ -122,6 +126,7 @@ class Ticker:
             raise
         known = journal.deployment.failures
         failures = {n: m for n, m in known.items() if n in skip} | self._failures
+        hints = {n: h for n, h in journal.deployment.hints.items() if n in skip} | self._hints
         change = _difference(before, cut)
         is_recorded = bool(is_always_recorded or change or failures != known)
         if is_recorded:
@@ -138,10 +143,13 @@ class Ticker:
                     "refreshed": dict(sorted(self._refreshed.items())),
                     "sent": dict(sorted(self._sent.items())),
                     "failures": dict(sorted(failures.items())),
+                    "hints": dict(sorted(hints.items())),
                     **details,
                 },
             )
-        return TickResult(self._ingested, self._refreshed, self._failures, is_recorded, self._sent)
+        return TickResult(
+            self._ingested, self._refreshed, self._failures, is_recorded, self._sent, self._hints
+        )
 
     def _check(self, deployment: Deployment) -> None:
         check_ticking(self._journal, deployment)
@@ -154,9 +162,15 @@ class Ticker:
             if name in skip:
                 continue
             if connector is None or table is None:
-                self._fail(name, "it has no state in the ledger; `sqlmig upgrade` starts it")
+                self._fail(name, "it has no state in the ledger", "`sqlmig upgrade` starts it")
                 continue
-            if self._engine.is_quiet(source, connector):
+            known = self._journal.deployment.cut.relations.get(source.table)
+            # a table that moved may have rows of a tick that was killed: they are counted now
+            if (
+                known
+                and known.version == table.version
+                and self._engine.is_quiet(source, connector)
+            ):
                 continue
             began = time.monotonic()
             self._lease.check()
@@ -165,7 +179,7 @@ class Ticker:
             try:
                 result = self._engine.ingest(self._program, source, connector, table, mark)
             except SqlmigError as error:
-                self._fail(name, str(error))
+                self._fail(name, str(error), error.hint)
                 cut = observed_cut(self._warehouse, cut)
                 continue
             if result.rows or result.rejected:
@@ -177,6 +191,7 @@ class Ticker:
                         rows=connector.rows + result.rows,
                         rejected=connector.rejected + result.rejected,
                         behind=result.behind,
+                        batch=result.batch if result.batch is not None else connector.batch,
                     ),
                 )
                 self._observer(
@@ -244,7 +259,7 @@ class Ticker:
         try:
             written, seconds = done.result()
         except SqlmigError as error:
-            self._fail(job.name, error.message)
+            self._fail(job.name, error.message, error.hint)
             broken.add(job.name)
             return cut
         self._refreshed[job.name] = written.rows
@@ -281,11 +296,13 @@ class Ticker:
         )
         self._sent = done.sent
         self._failures |= done.failures
+        self._hints |= done.hints
         return done.cut
 
-    def _fail(self, name: str, message: str) -> None:
+    def _fail(self, name: str, message: str, hint: str | None) -> None:
         self._failures[name] = message
-        self._observer(events.TickFailure(name, message))
+        self._hints |= {name: hint} if hint else {}
+        self._observer(events.TickFailure(name, message, hint))
 
 
 @dataclass(frozen=True)

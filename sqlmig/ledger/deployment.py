@@ -170,6 +170,7 @@ class Deployment:
         must_stop: that is now, whatever a clock says.
         is_stopped: the ticks have ended because of that.
         failures: connector or relation -> what went wrong in the last tick that tried it.
+        hints: of these -> what to do about it, where that is known.
         refreshed: connector or relation -> when a tick last brought it rows.
         consistent_seq: seq of the record that `consistent` is of.
     """
@@ -199,6 +200,7 @@ class Deployment:
     must_stop: bool = False
     is_stopped: bool = False
     failures: Mapping[str, str] = field(default_factory=dict)
+    hints: Mapping[str, str] = field(default_factory=dict)
     refreshed: Mapping[str, datetime] = field(default_factory=dict)
     consistent_seq: int = -1
     last_tick: datetime | None = None

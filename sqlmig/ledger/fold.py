@@ -235,6 +235,7 @@ class Folding:
             consistent=plan.cut,
             consistent_seq=record.seq,
             failures={},
+            hints={},
             since=record.at,
             state=self._rest_state(is_deployed=record.revision is not None),
             error=None,
@@ -281,6 +282,7 @@ class Folding:
             consistent=cut,
             consistent_seq=record.seq,
             failures={},
+            hints={},
             since=record.at,
             state=self._rest_state(is_deployed=record.revision is not None),
             awaiting=None,
@@ -307,6 +309,7 @@ class Folding:
                 ticks=self.deployment.ticks + 1,
                 error=record.error,
                 failures=record.details.get("failures", {}),
+                hints=record.details.get("hints", {}),
                 refreshed={**self.deployment.refreshed, **dict.fromkeys(moved, record.at)},
             )
             self.deployment = running.after_sign(self.deployment, record)

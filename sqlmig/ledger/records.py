@@ -79,7 +79,7 @@ class RelationState:
 
     @property
     def place(self) -> str:
-        """`folder@version`: where its rows can be read; a restore gives them another place."""
+        """`folder@version`: where its rows can be read."""
         return f"{self.folder}@{self.version}"
 
     def with_rows(self, version: int, rows: int | None, size: int | None) -> RelationState:
@@ -155,6 +155,7 @@ class ConnectorState:
         fingerprint: of the connector's definition, without secrets.
         rows, rejected: read so far by this generation; bad records kept aside.
         behind: records that the last round that read any left for the next; None where unknown.
+        batch: number of the last batch that `rows` has in it; None where that is unknown.
     """
 
     folder: str
@@ -163,6 +164,7 @@ class ConnectorState:
     rows: int = 0
     rejected: int = 0
     behind: int | None = None
+    batch: int | None = None
 
     @property
     def offsets(self) -> str:
@@ -180,6 +182,8 @@ class ConnectorState:
         }
         if self.behind is not None:
             data["behind"] = self.behind
+        if self.batch is not None:
+            data["batch"] = self.batch
         return data
 
     @staticmethod

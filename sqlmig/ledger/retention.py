@@ -76,7 +76,8 @@ def decide(
            one that an earlier fold's did: tables only get new versions, and a folder that was
            detached comes back at the version it had. So each version in it is at least the least
            of: that of `then.cut` and `then.consistent`, and those with which plans brought a
-           folder in since. That is `since`, and all versions from it on are kept.
+           folder in since. That is `since`, and all versions from it on are kept; those that
+           plans made (some of them by a RESTORE) are named besides.
         2. *A way back within the retention is kept.* What a plan restores or attaches is a state
            that the fold remembers (`_remembered`). It is let go only if `past` remembered it and it
            was not current in `past`, nor is now, and no plan, step or stamp named it since.
@@ -99,7 +100,7 @@ def decide(
         folders = (now.cut.detached.keys() & past.cut.detached.keys()) - used
         connectors = _free_connectors(now, past, then, touched)
     expired = {(folder, version) for folder, version in expired if folder not in folders}
-    kept = _remembered(now) - expired
+    kept = (_remembered(now) - expired) | brought
     stays = {folder for folder, _ in kept} - folders - set(now.collected.folders)
     least = _least((*_versions(then.cut), *_versions(then.consistent), *brought, *_unsent(now)))
     return Retention(

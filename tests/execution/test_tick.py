@@ -81,6 +81,7 @@ def test_a_tick_is_recorded_with_what_it_did() -> None:
         "refreshed": {"v": 1, "w": 1, "x": 1},
         "sent": {},
         "failures": {},
+        "hints": {},
         "token": token,
         "released": token,
     }
@@ -123,7 +124,8 @@ def test_a_source_without_a_state_is_named() -> None:
         Kind.STAMP, Status.DONE, revision="r1", program=dict(program.files), details=details
     )
     result = pipeline.tick()
-    assert result.failures == {"t.z": "it has no state in the ledger; `sqlmig upgrade` starts it"}
+    assert result.failures == {"t.z": "it has no state in the ledger"}
+    assert result.hints == {"t.z": "`sqlmig upgrade` starts it"}
 
 
 def test_observers_are_told_of_rows_views_and_failures() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ class Pipeline:
         self.engine = SparkEngine(lambda: spark, self.warehouse, root, dict(secrets).get)
         self.program = Program()
         self.states: dict[str, RelationState] = {}
+        self.connectors: dict[str, ConnectorState] = {}
         self.sinks: dict[str, SinkState] = {}
         self.begun: list[str] = []
         self._steps = itertools.count(1)
@@ -67,14 +69,26 @@ class Pipeline:
         name, written = self.engine.execute(self.program, sql, self.states, mark or self.mark())
         return self.note(name, written)
 
-    def ingest(self, connector: str, generation: int = 1) -> Ingested:
-        """Run one round of a source."""
+    def ingest(self, connector: str, generation: int = 1, *, is_recorded: bool = True) -> Ingested:
+        """Run one round of a source.
+
+        Args:
+            is_recorded: else the process dies before the ledger knows what the round brought.
+        """
         source = self.program.sources[connector]
-        state = ConnectorState(connector, generation, "f")
+        new = ConnectorState(connector, generation, "f")
+        state = self.connectors.get(new.offsets, new)
         done = self.engine.ingest(
             self.program, source, state, self.states[source.table], self.mark()
         )
         self.note(source.table, done.table)
+        if is_recorded:
+            self.connectors[new.offsets] = replace(
+                state,
+                rows=state.rows + done.rows,
+                rejected=state.rejected + done.rejected,
+                batch=done.batch,
+            )
         return done
 
     def contents(self, name: str) -> PinnedContents:
