@@ -164,13 +164,9 @@ class Ticker:
             if connector is None or table is None:
                 self._fail(name, "it has no state in the ledger", "`sqlmig upgrade` starts it")
                 continue
-            known = self._journal.deployment.cut.relations.get(source.table)
+            was = self._journal.deployment.cut.relations.get(source.table)
             # a table that moved may have rows of a tick that was killed: they are counted now
-            if (
-                known
-                and known.version == table.version
-                and self._engine.is_quiet(source, connector)
-            ):
+            if was and was.version == table.version and self._engine.is_quiet(source, connector):
                 continue
             began = time.monotonic()
             self._lease.check()
@@ -184,16 +180,14 @@ class Ticker:
                 continue
             if result.rows or result.rejected:
                 self._ingested[name] = (result.rows, result.rejected)
-                cut = cut.with_connector(
-                    name,
-                    replace(
-                        connector,
-                        rows=connector.rows + result.rows,
-                        rejected=connector.rejected + result.rejected,
-                        behind=result.behind,
-                        batch=result.batch if result.batch is not None else connector.batch,
-                    ),
+                state = replace(
+                    connector,
+                    rows=connector.rows + result.rows,
+                    rejected=connector.rejected + result.rejected,
+                    behind=result.behind,
+                    batch=connector.batch if result.batch is None else result.batch,
                 )
+                cut = cut.with_connector(name, state)
                 self._observer(
                     events.Ingestion(name, result.rows, result.rejected, time.monotonic() - began)
                 )
