@@ -114,5 +114,5 @@ def runner(project: Project, observer: events.Observer) -> PipelineRunner:
         project.journal,
         project.parse_deployed,
         observer,
-        collector=collector(project),
+        collector=collector(project) if project.warehouse.is_local else None,
     )

@@ -115,17 +115,20 @@ def decide(
         tuple(sorted(folders)),
         tuple(sorted(connectors)),
         _free_rejected(now, connectors),
-        tuple(
-            sorted(
-                sink.offsets
-                for sink in now.cut.detached_sinks.values()
-                if sink.sent is not None
-                and (
-                    sink.sent.folder in folders or (sink.sent.folder, sink.sent.version) in expired
-                )
-            )
-        ),
+        _lost_sinks(now, {(f, v) for f, v in _remembered(now) if f in folders} | expired),
     )
+
+
+def _lost_sinks(now: Deployment, lost: set[Version]) -> tuple[str, ...]:
+    """Detached sinks that can't go on from what they sent last."""
+
+    def versions(sink: SinkState) -> Iterator[Version]:
+        yield from _sent([sink])
+        if sink.offsets in now.sending:
+            yield from _in_batches([now.sending[sink.offsets]])
+
+    sinks = now.cut.detached_sinks.values()
+    return tuple(sorted(s.offsets for s in sinks if not lost.isdisjoint(versions(s))))
 
 
 def _remembered(deployment: Deployment) -> set[Version]:
@@ -143,7 +146,7 @@ def _remembered(deployment: Deployment) -> set[Version]:
         *deployment.cut.detached_sinks.values(),
         *deployment.sink_history.values(),
     )
-    found |= {*_sent(sinks), *_current(deployment)}
+    found |= {*_sent(sinks), *_in_batches(deployment.sending.values()), *_current(deployment)}
     gone = deployment.collected
     return {
         (folder, version)
@@ -158,7 +161,11 @@ def _current(deployment: Deployment) -> set[Version]:
         *_versions(deployment.cut),
         *_versions(deployment.consistent),
         *_sent(deployment.cut.sinks.values()),
-        *_in_batches(deployment.sending.values()),
+        *_in_batches(
+            deployment.sending[sink.offsets]
+            for sink in deployment.cut.sinks.values()
+            if sink.offsets in deployment.sending
+        ),
     }
     plan: PlanInProgress | None
     for plan in (deployment.unfinished, deployment.awaiting):

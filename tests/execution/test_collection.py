@@ -95,7 +95,7 @@ def versions_read(pipeline: Pipeline, since: datetime) -> dict[int, dict[str, tu
     return found
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(lives(), st.booleans())
 def test_nothing_that_a_way_back_within_the_retention_needs_is_removed(
     life: Life, twice: bool
@@ -140,7 +140,7 @@ def test_every_cut_that_is_kept_can_be_read(life: Life) -> None:
     assert before == {n: v for n, v in versions_read(runner.pipeline, since).items() if n in before}
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(lives(), st.sampled_from([0.0, DAY, 30 * DAY]))
 def test_whatever_was_removed_every_revision_can_still_be_deployed(
     life: Life, older_than: float
@@ -156,7 +156,7 @@ def test_whatever_was_removed_every_revision_can_still_be_deployed(
         each.pipeline.check_sinks()
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(lives())
 def test_a_collection_that_dies_anywhere_is_ended_by_the_next(life: Life) -> None:
     whole = life.copy()
