@@ -198,6 +198,8 @@ class Collector:
                 yield Place(kind, offsets), again
         for folder in retention.rejected:
             yield Place("rejected", folder), "bad records of a source that is gone"
+        for folder in sorted(_folders_of(gone.connectors) - _folders_of(used)):
+            yield Place("rejected", folder), again
 
     def remove(
         self,
@@ -247,6 +249,8 @@ class Collector:
         for each in findings.removed:
             if not goes_on():
                 break
+            if each.place.kind == "rejected" and self._is_read_into(each.place.name):
+                continue
             if each.is_whole:
                 self._storage.remove(each.place)
             else:
@@ -259,6 +263,16 @@ class Collector:
             details={"files": files, "bytes": size, **details},
         )
         return size
+
+    def _is_read_into(self, folder: str) -> bool:
+        """Whether a source that was started meanwhile keeps its bad records there."""
+        now = self._journal.refresh()
+        cuts = [now.cut, *([now.unfinished.cut] if now.unfinished else [])]
+        return any(s.folder == folder for cut in cuts for s in cut.connectors.values())
+
+
+def _folders_of(offsets: Iterable[str]) -> set[str]:
+    return {each.rpartition("/")[0] for each in offsets}
 
 
 def _earlier(time: datetime, seconds: float) -> datetime:
