@@ -153,7 +153,10 @@ class Engine(Protocol):
         """Call a hook's function with a context that can run SQL."""
 
     def is_quiet(self, source: Source, connector: ConnectorState) -> bool:
-        """Whether it is certain, without Spark, that a source has nothing new since it was read."""
+        """Whether it is certain, without Spark, that a source has nothing new since it was read.
+
+        By this process, that is: what another one brought and did not record is still to be told.
+        """
 
     def ingest(
         self,

@@ -315,3 +315,25 @@ def test_what_is_stale_is_known_without_looking_at_tables() -> None:
     assert has_stale(program, pipeline.deployment.cut)
     pipeline.tick()
     assert not has_stale(program, pipeline.deployment.cut)
+
+
+def test_the_rows_of_a_tick_that_was_killed_are_counted_by_the_next() -> None:
+    at = 0
+    while True:
+        pipeline = deployed()
+        pipeline.world.revive(at)
+        try:
+            pipeline.tick()
+        except Died:
+            pass
+        else:
+            break
+        finally:
+            pipeline.world.revive()
+        other = Pipeline(pipeline.world, list(pipeline.revisions.values()))
+        other.tick()
+        connectors = other.deployment.cut.connectors
+        assert {n: c.rows for n, c in connectors.items()} == {"t.s": 2, "u.su": 1}, f"beat {at}"
+        other.check_views()
+        at += 1
+    assert at > 10
