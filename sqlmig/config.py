@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from sqlmig.durations import parse_duration
 from sqlmig.errors import ConfigError, Location
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class RunnerConfig:
         stop_timeout: how long an upgrade waits for the tick under way to end.
         keep_checkpoints: how long `query --at` goes back.
         workers: views computed at a time.
+        vacuum_every: how often files that no kept cut needs are removed; None for never.
     """
 
     interval: float = 5.0
@@ -48,6 +50,7 @@ class RunnerConfig:
     stop_timeout: float = 300.0
     keep_checkpoints: float = 7 * 86400.0
     workers: int = 4
+    vacuum_every: float | None = 86400.0
 
 
 @dataclass(frozen=True)
@@ -198,20 +201,12 @@ def _read_target(reader: _Reader, name: str, node: Node, root: Path) -> Target:
 
 
 def _read_runner(reader: _Reader, node: Node | None) -> RunnerConfig:
-    from sqlmig.durations import parse_duration
-
     names = ("interval", "lease", "stop_timeout", "keep_checkpoints")
-    nodes = reader.mapping(node, "runner", (*names, "workers"))
+    nodes = reader.mapping(node, "runner", (*names, "vacuum_every", "workers"))
     seconds: dict[str, float] = {}
     for name in names:
         if name in nodes:
-            text = reader.text(nodes[name], name)
-            value = parse_duration(text)
-            if value is None or (value <= 0 and name != "interval"):
-                reader.fail(
-                    nodes[name], f"`{text}` is no duration", "write `5s`, `10m`, `2h`, `7d`"
-                )
-            seconds[name] = value
+            seconds[name] = reader.seconds(nodes[name], name, may_be_zero=name == "interval")
     workers = RunnerConfig.workers
     if "workers" in nodes:
         text = reader.text(nodes["workers"], "workers")
@@ -222,7 +217,11 @@ def _read_runner(reader: _Reader, node: Node | None) -> RunnerConfig:
                 f"a whole number from 1 to {_MOST_WORKERS}",
             )
         workers = int(text)
-    return RunnerConfig(**seconds, workers=workers)
+    every = RunnerConfig.vacuum_every
+    if "vacuum_every" in nodes:
+        is_off = reader.text(nodes["vacuum_every"], "vacuum_every") in ("off", "false")
+        every = None if is_off else reader.seconds(nodes["vacuum_every"], "vacuum_every")
+    return RunnerConfig(**seconds, workers=workers, vacuum_every=every)
 
 
 def _read_spark(reader: _Reader, node: Node | None) -> Mapping[str, Any]:
@@ -334,6 +333,14 @@ class _Reader:
         value = str(node.value)
         if node.tag == "tag:yaml.org,2002:bool":
             return "true" if value.lower() in ("true", "yes", "on") else "false"
+        return value
+
+    def seconds(self, node: Node, name: str, *, may_be_zero: bool = False) -> float:
+        """A duration, in seconds."""
+        text = self.text(node, name)
+        value = parse_duration(text)
+        if value is None or (value <= 0 and not may_be_zero):
+            self.fail(node, f"`{text}` is no duration", "write `5s`, `10m`, `2h`, `7d`")
         return value
 
     def fail(self, node: Node | None, message: str, hint: str) -> NoReturn:

@@ -136,7 +136,7 @@ class World:
         """Raise the error of a broken relation, connector or statement."""
         if self.broken.get(name):
             self.broken[name] -= 1
-            raise EngineError(f"{name} is broken")
+            raise EngineError(f"{name} is broken", hint=f"mend {name}")
 
     def newest(self, folder: str) -> Version:
         """The newest version of a table."""
@@ -166,9 +166,15 @@ class MemoryLedger:
         """The newest version."""
         return self._world.records[-1].seq if self._world.records else -1
 
-    def read(self, after: int = -1) -> tuple[int, tuple[Record, ...]]:
+    def read(self, after: int = -1, *, until: int | None = None) -> tuple[int, tuple[Record, ...]]:
         """The records above `after`."""
-        return self.version(), tuple(r for r in self._world.records if r.seq > after)
+        last = self.version() if until is None else until
+        return self.version(), tuple(r for r in self._world.records if after < r.seq <= last)
+
+    def find(self, *, since: datetime | None = None) -> int | None:
+        """The first record that is not older than `since`."""
+        young = [r.seq for r in self._world.records if since is None or r.at >= since]
+        return min(young, default=None)
 
     def append(self, records: Sequence[Record], expected: int) -> tuple[Record, ...]:
         """Append all of them, or refuse."""
@@ -262,6 +268,10 @@ class FakeWarehouse:
 
 class FakeEngine(FakeWarehouse):
     """What Spark does, on the world's tables, in several commits where Spark needs several."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._read: dict[str, int] = {}
 
     def analyze(
         self, program: Program, names: Sequence[str], kept: Mapping[str, str] | None = None
@@ -461,8 +471,9 @@ class FakeEngine(FakeWarehouse):
         function(Context())
 
     def is_quiet(self, source: Source, connector: ConnectorState) -> bool:
-        """Never certain."""
-        return False
+        """Certain when this process read all that lies at its path."""
+        rows = self._world.inputs.get(dict(source.options)["path"], [])
+        return self._read.get(connector.offsets) == len(rows)
 
     def ingest(
         self,
@@ -490,7 +501,10 @@ class FakeEngine(FakeWarehouse):
             self._world.beat()
         self._world.offsets[key] = end
         self._world.beat()
-        return Ingested(end - begin, 0, self._world.written(table.folder))
+        self._read[connector.offsets] = end
+        # also what a process that was killed had read, and the ledger does not know
+        uncounted = end - (connector.batch or 0)
+        return Ingested(uncounted, 0, self._world.written(table.folder), batch=end)
 
     def send(
         self,

@@ -244,6 +244,17 @@ def test_without_a_config_the_hint_says_how_to_make_one(
     assert str(named.value) == f"{tmp_path / 'no.yml'}: no such file"
 
 
+def test_how_often_the_runner_vacuums_is_a_duration_or_off(tmp_path: Path) -> None:
+    def every(text: str) -> float | None:
+        targets = f"targets: {{local: {{warehouse: w, runner: {{vacuum_every: {text}}}}}}}\n"
+        return parse_config(targets, tmp_path / "sqlmig.yml").target().runner.vacuum_every
+
+    assert (every("12h"), every("off"), every("'off'")) == (43200.0, None, None)
+    for text in ("often", "0s"):
+        with pytest.raises(ConfigError, match=f"`{text}` is no duration"):
+            every(text)
+
+
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sqlmig.yml").write_bytes(b"pipeline: \xff\n")
 

@@ -48,6 +48,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "stop": ("running", "Ask that it ticks no more."),
         "resume": ("running", "Let it tick again."),
         "checkpoint": ("running", "Give the newest cut a number and a name."),
+        "gc": ("collecting", "Remove what no kept cut and no way back needs."),
     },
     "Data": {
         "exec": ("data", "Run INSERT, UPDATE, DELETE or MERGE on a table."),

@@ -12,6 +12,7 @@ from sqlmig.cli.output import say
 from sqlmig.execution import events
 from sqlmig.planning.explain import describe_action
 from sqlmig.planning.steps import Step
+from sqlmig.planning.volume import size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,6 +51,8 @@ def _plain(event: events.Event) -> None:
             say(f"taken back to {plan.deployed or 'base'}")
         case events.Ingestion() | events.Refresh() | events.Sending() | events.TickFailure():
             say(tick_line(event))
+        case events.Vacuumed(files, count):
+            say(f"  vacuum  {files:,} old file{'' if files == 1 else 's'}, {size(count)}")
         case events.LeaseWatched(process, seconds):
             say(f"No sign of {process}: it is replaced if it gives none for {seconds:g} s.")
         case events.RunnerTicks(revision):
@@ -71,8 +74,9 @@ def tick_line(
             return f"  tick    refresh `{relation}`{count}  {seconds:.1f} s"
         case events.Sending(connector, rows, seconds):
             return f"  tick    send {connector}  {_rows(rows)}  {seconds:.1f} s"
-        case events.TickFailure(name, message):
-            return f"  tick    FAILED {name}: {message}"
+        case events.TickFailure(name, message, hint):
+            more = f"\n          hint: {hint}" if hint else ""
+            return f"  tick    FAILED {name}: {message}{more}"
 
 
 def _line(word: str, step: Step, seconds: float, rows: int | None, note: str | None) -> str:

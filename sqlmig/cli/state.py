@@ -141,7 +141,10 @@ def _status_lines(state: Status) -> list[str]:
         lines += ["", "sinks:", *_sink_lines(state)]
     if state.failures:
         lines += ["", "errors:"]
-        lines += [f"  {name}: {message}" for name, message in state.failures.items()]
+        for name, message in state.failures.items():
+            lines.append(f"  {name}: {message}")
+            if name in state.hints:
+                lines.append(f"    hint: {state.hints[name]}")
     if state.state == "AwaitingApproval":
         lines += ["", f"hint: `sqlmig approve {state.plan}`, or `sqlmig reject {state.plan}`"]
     elif state.deployer and state.is_deployer_alive is not True:

@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sqlmig.commands.collecting import gc
     from sqlmig.commands.data import execute, query
     from sqlmig.commands.deploy import approve, downgrade, reject, repair, upgrade
     from sqlmig.commands.inspect import branches, check, current, diff, heads, history, show
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sqlmig.commands.state import status
 
 _MODULES = {
+    "collecting": ("gc",),
     "data": ("execute", "query"),
     "deploy": ("approve", "downgrade", "reject", "repair", "upgrade"),
     "inspect": ("branches", "check", "current", "diff", "heads", "history", "show"),
@@ -49,6 +51,7 @@ __all__ = [
     "diff",
     "downgrade",
     "execute",
+    "gc",
     "heads",
     "history",
     "init",

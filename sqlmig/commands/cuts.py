@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlmig.commands.project import Project
 from sqlmig.durations import parse_time
 from sqlmig.errors import EngineError
-from sqlmig.ledger.fold import Folding
-from sqlmig.ledger.records import Cut, Kind, Record
+from sqlmig.ledger.fold import fold
+from sqlmig.ledger.records import Cut
 
 
 @dataclass(frozen=True)
@@ -26,26 +26,23 @@ class FormerCut:
 def find_cut(project: Project, name: str) -> FormerCut:
     """The newest consistent cut at a checkpoint or a time.
 
+    Of the ledger only what the fold up to there needs is read.
+
     Args:
         name: number of a record of the ledger, a checkpoint's name, or a time.
 
     Raises:
-        EngineError: there is none, or it is older than cuts are kept.
+        EngineError: there is none, it is older than cuts are kept, or it was removed.
     """
-    records = project.ledger.read(is_whole=True)[1]
     now = project.journal.clock()
-    last = _last(records, name, now)
-    if last is None:
+    seq = _seq(project, name, now)
+    records = () if seq is None else project.ledger.read(until=seq)[1]
+    if not records or records[-1].seq != seq:
         raise EngineError(
             f"there is no checkpoint `{name}`",
             hint="`sqlmig checkpoint NAME` makes one; a time is written 2026-06-10T18:30",
         )
-    folding = Folding()
-    for record in records:
-        if record.seq > last.seq:
-            break
-        folding.take(record)
-    then = folding.result()
+    last, then = records[-1], fold(records)
     if then.deployed_seq < 0:
         raise EngineError(
             f"nothing was deployed at {last.at:%Y-%m-%d %H:%M:%S} UTC",
@@ -58,20 +55,24 @@ def find_cut(project: Project, name: str) -> FormerCut:
             f"{kept / 86400:g} days",
             hint="`keep_checkpoints` in sqlmig.yml says how long; what was removed stays so",
         )
+    gone = project.deployment().collected
+    if gone.at is not None and gone.before is not None and last.at < gone.before:
+        raise EngineError(
+            f"checkpoint `{name}` is of {last.at:%Y-%m-%d %H:%M:%S} UTC, and what only cuts before "
+            f"{gone.before:%Y-%m-%d %H:%M:%S} UTC needed was removed",
+            hint="`sqlmig history --verbose` shows since when what was deployed",
+        )
     return FormerCut(last.seq, last.at, then.consistent, then.program)
 
 
-def _last(records: Sequence[Record], name: str, now: datetime) -> Record | None:
-    """The last record that counts for `name`."""
-    named = [r for r in records if r.kind is Kind.CHECKPOINT and r.details.get("name") == name]
-    if named:
-        return named[-1]
+def _seq(project: Project, name: str, now: datetime) -> int | None:
+    """The number of the last record that counts for `name`."""
+    named = project.ledger.find(checkpoint=name)
+    if named is not None:
+        return named
     if name.isdigit():
-        found = [r for r in records if r.seq == int(name)]
-        return found[-1] if found else None
+        return int(name) if len(name) < 19 else None
     try:
-        at = parse_time(name, now)
+        return project.ledger.find(until=parse_time(name, now))
     except ValueError:
         return None
-    before = [r for r in records if r.at <= at]
-    return before[-1] if before else None

@@ -14,6 +14,7 @@ from sqlmig.execution import events
 from sqlmig.execution.delivery import has_due
 from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.lease import is_gone, plan_holder, seems_gone
+from sqlmig.execution.runner import is_stop_due
 from sqlmig.execution.tick import TickResult, has_stale
 from sqlmig.ledger.deployment import Deployment, PlanInProgress
 from sqlmig.ledger.records import AppliedRevision, Kind, Status
@@ -74,7 +75,7 @@ def upgrade(
         RejectedError: by the policy, or the person.
         StepFailed: a step failed; the pipeline was taken back.
     """
-    resumed = _finish_dead_plan(project, observer)
+    resumed = _finish(project, _dead_plan(project, observer), observer)
     deployment = project.journal.refresh()
     check_idle(deployment)
     chosen = "allow" if yes else policy or project.target.bootstrap_policy
@@ -121,8 +122,9 @@ def downgrade(
     An upgrade that died under way is taken back where the way down leads at least to where it
     began; `-1` then counts from the revision that it was going to.
     """
-    goal, taken_back = _take_back_dead_upgrade(project, target, observer)
-    resumed = _finish_dead_plan(project, observer)
+    dead = _dead_plan(project, observer)
+    goal, taken_back = _take_back_dead_upgrade(project, target, dead, observer)
+    resumed = _finish(project, dead, observer) if taken_back is None else None
     deployment = project.journal.refresh()
     check_idle(deployment)
     plan, after = plan_way(
@@ -237,8 +239,9 @@ def _dead_plan(project: Project, observer: events.Observer) -> PlanInProgress | 
     return project.journal.deployment.unfinished
 
 
-def _finish_dead_plan(project: Project, observer: events.Observer) -> str | None:
-    unfinished = _dead_plan(project, observer)
+def _finish(
+    project: Project, unfinished: PlanInProgress | None, observer: events.Observer
+) -> str | None:
     if unfinished is None:
         return None
     _executor(project, observer).resume(gone=unfinished.sign)
@@ -246,10 +249,9 @@ def _finish_dead_plan(project: Project, observer: events.Observer) -> str | None
 
 
 def _take_back_dead_upgrade(
-    project: Project, target: str, observer: events.Observer
+    project: Project, target: str, unfinished: PlanInProgress | None, observer: events.Observer
 ) -> tuple[str, str | None]:
     """Where a downgrade to `target` leads, and the id of the dead upgrade that it took back."""
-    unfinished = _dead_plan(project, observer)
     deployment = project.journal.deployment
     if unfinished is None or unfinished.plan["direction"] != "upgrade":
         return target, None
@@ -324,7 +326,7 @@ def _tick(
     project: Project, program: Program, observer: events.Observer, *, with_sources: bool
 ) -> TickResult | None:
     now = project.journal.deployment
-    if now.runner is not None or now.stop_at is not None:
+    if now.runner is not None or is_stop_due(project.journal, now):
         return None  # the runner goes on by itself; what was stopped stays so
     is_needed = with_sources and (bool(program.sources) or has_due(program, now))
     if not is_needed and not has_stale(program, now.cut):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from sqlmig.commands.collecting import collector
 from sqlmig.commands.project import Project, deployed
 from sqlmig.execution import events
 from sqlmig.execution.executor import check_idle
@@ -60,6 +61,7 @@ def keep_running(
         interval=chosen.interval if interval is None else interval,
         workers=chosen.workers,
         until=until,
+        vacuum_every=chosen.vacuum_every,
     )
     return runner(project, observer).run(settings, is_over)
 
@@ -107,5 +109,10 @@ def checkpoint(project: Project, name: str | None = None) -> int:
 def runner(project: Project, observer: events.Observer) -> PipelineRunner:
     """What ticks the project's pipeline."""
     return PipelineRunner(
-        project.engine, project.warehouse, project.journal, project.parse_deployed, observer
+        project.engine,
+        project.warehouse,
+        project.journal,
+        project.parse_deployed,
+        observer,
+        collector=collector(project) if project.warehouse.is_local else None,
     )

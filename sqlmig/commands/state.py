@@ -25,6 +25,8 @@ class Status:
         runner: the process that ticks the pipeline: who, since when, how often; None for none.
         stop_at: from when on nothing ticks, if somebody asked for that.
         failures: relation or connector -> what went wrong when it was last tried.
+        hints: of these -> what to do about it, where that is known.
+        collected_at: when files that nothing needs were removed last, or looked for.
         relations: relation -> its state as JSON. connectors, sinks: the same for these.
     """
 
@@ -45,6 +47,8 @@ class Status:
     last_tick: datetime | None
     error: str | None
     failures: Mapping[str, str]
+    hints: Mapping[str, str]
+    collected_at: datetime | None
     relations: Mapping[str, Mapping[str, Any]]
     connectors: Mapping[str, Mapping[str, Any]]
     sinks: Mapping[str, Mapping[str, Any]]
@@ -69,6 +73,8 @@ class Status:
             "last_tick": _iso(self.last_tick),
             "error": self.error,
             "failures": dict(self.failures),
+            "hints": dict(self.hints),
+            "collected_at": _iso(self.collected_at),
             "relations": dict(self.relations),
             "connectors": dict(self.connectors),
             "sinks": dict(self.sinks),
@@ -104,6 +110,8 @@ def status(project: Project) -> Status:
         last_tick=deployment.last_tick,
         error=deployment.error,
         failures=dict(sorted(deployment.failures.items())),
+        hints=dict(sorted(deployment.hints.items())),
+        collected_at=deployment.collected.at,
         relations={
             name: {
                 "kind": state.kind,

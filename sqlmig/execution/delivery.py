@@ -32,11 +32,13 @@ class Delivery:
         cut: the cut with the sinks' new states.
         sent: sink -> change rows sent.
         failures: sink -> what went wrong.
+        hints: of these -> what to do about it, where that is known.
     """
 
     cut: Cut
     sent: Mapping[str, int]
     failures: Mapping[str, str]
+    hints: Mapping[str, str]
 
 
 def deliver(
@@ -105,6 +107,7 @@ class _Round:
         self._observer = observer
         self._sent: dict[str, int] = {}
         self._failures: dict[str, str] = {}
+        self._hints: dict[str, str] = {}
         self._refusal: SqlmigError | None = None
 
     def deliver(self, cut: Cut, skip: Set[str]) -> Delivery:
@@ -116,13 +119,13 @@ class _Round:
                 cut = self._deliver(cut, name, sink, _FIRST_STEP + number)
             except _Failed as failure:
                 cut = failure.cut
-                self._fail(name, failure.message)
-        return Delivery(cut, self._sent, self._failures)
+                self._fail(name, failure.message, failure.hint)
+        return Delivery(cut, self._sent, self._failures, self._hints)
 
     def _deliver(self, cut: Cut, name: str, sink: Sink, step: int) -> Cut:
         state = cut.sinks.get(name)
         if state is None:
-            raise _Failed(cut, "it has no state in the ledger; `sqlmig upgrade` starts it")
+            raise _Failed(cut, "it has no state in the ledger", "`sqlmig upgrade` starts it")
         begun = unfinished_batch(state, self._journal.deployment.sending)
         if begun is not None:
             cut = self._send(cut, sink, begun, step)
@@ -200,17 +203,20 @@ class _Round:
         except SqlmigError as error:
             if error is self._refusal:
                 raise
-            raise _Failed(cut, error.message) from error
+            raise _Failed(cut, error.message, error.hint) from error
 
-    def _fail(self, name: str, message: str) -> None:
+    def _fail(self, name: str, message: str, hint: str | None) -> None:
         self._failures[name] = message
-        self._observer(events.TickFailure(name, message))
+        if hint is not None:
+            self._hints[name] = hint
+        self._observer(events.TickFailure(name, message, hint))
 
 
 class _Failed(Exception):
     """One sink failed; the others go on from `cut`."""
 
-    def __init__(self, cut: Cut, message: str) -> None:
+    def __init__(self, cut: Cut, message: str, hint: str | None) -> None:
         super().__init__(message)
         self.cut = cut
         self.message = message
+        self.hint = hint

@@ -120,12 +120,14 @@ class Ingested:
         rows: records read. rejected: bad ones that were kept aside.
         table: the table after it.
         behind: records that the source has and the round did not read; None where that is unknown.
+        batch: number of the last batch in `rows`; None where that is unknown.
     """
 
     rows: int
     rejected: int
     table: Written
     behind: int | None = None
+    batch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,10 @@ class Engine(Protocol):
         """Call a hook's function with a context that can run SQL."""
 
     def is_quiet(self, source: Source, connector: ConnectorState) -> bool:
-        """Whether it is certain, without Spark, that a source has nothing new since it was read."""
+        """Whether it is certain, without Spark, that a source has nothing new since it was read.
+
+        By this process, that is: what another one brought and did not record is still to be told.
+        """
 
     def ingest(
         self,

@@ -97,6 +97,15 @@ class TickFailure:
 
     name: str
     message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class Vacuumed:
+    """The runner removed files that no kept cut needs."""
+
+    files: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -133,6 +142,7 @@ Event = (
     | Refresh
     | Sending
     | TickFailure
+    | Vacuumed
     | RunnerTicks
     | RunnerPauses
     | LeaseWatched

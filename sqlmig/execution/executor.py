@@ -23,6 +23,7 @@ from sqlmig.execution.process import at_work, describe_owner, is_alive, with_tok
 from sqlmig.execution.rollback import fence_touched, restore_cut
 from sqlmig.ledger.deployment import Deployment, PlanInProgress
 from sqlmig.ledger.records import Kind, Status
+from sqlmig.planning.collected import removed_from
 from sqlmig.planning.steps import Checkpoint, Plan, Step
 from sqlmig.program.model import Program
 
@@ -89,6 +90,12 @@ class Executor:
                     f"the deployed state has moved since plan {plan.id} was made: "
                     f"revision {deployment.revision or 'base'} is deployed now",
                     hint="look at the new plan with `sqlmig plan`, and run the command again",
+                )
+            removed = removed_from(plan, deployment)
+            if removed is not None:
+                raise DeployedMovedError(
+                    f"{removed}, and plan {plan.id} needs that",
+                    hint="run the command again: it makes a new plan",
                 )
             waiting = deployment.awaiting
             if is_approved and (waiting is None or waiting.id != plan.id):

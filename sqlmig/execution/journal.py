@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from threading import RLock
 from typing import Any, Protocol
 
@@ -11,7 +12,7 @@ from sqlmig.errors import LedgerConflict, LedgerError, UnfinishedPlanError
 from sqlmig.execution.clock import Clock, elapsed, utc_now
 from sqlmig.execution.process import describe_owner, this_process
 from sqlmig.ledger.deployment import Deployment
-from sqlmig.ledger.fold import Folding
+from sqlmig.ledger.fold import Folding, fold
 from sqlmig.ledger.records import Kind, Record, Status
 from sqlmig.ledger.running import checkpoint_details
 
@@ -22,8 +23,11 @@ class Ledger(Protocol):
     def version(self) -> int:
         """The newest version; -1 without a ledger."""
 
-    def read(self, after: int = -1) -> tuple[int, tuple[Record, ...]]:
-        """The records above `after` that the fold needs, and the version they were read at."""
+    def read(self, after: int = -1, *, until: int | None = None) -> tuple[int, tuple[Record, ...]]:
+        """The records above `after` that the fold up to `until` needs, and the newest version."""
+
+    def find(self, *, since: datetime | None = None) -> int | None:
+        """The `seq` of the first record that is not older than `since`; None without one."""
 
     def append(self, records: Sequence[Record], expected: int) -> tuple[Record, ...]:
         """Append, in one commit, when the ledger is still at `expected`; else LedgerConflict."""
@@ -111,6 +115,15 @@ class Journal:
                     hint="give the target a warehouse of its own in sqlmig.yml",
                 )
             return self._deployment
+
+    def former(self, at: datetime) -> Deployment:
+        """The state that the first record which is not older than `at` found; now's without one."""
+        first = self._ledger.find(since=at)
+        return self.refresh() if first is None else fold(self._ledger.read(until=first - 1)[1])
+
+    def lasting(self) -> tuple[Record, ...]:
+        """All records of plans, steps and stamps, and the newest of what ticks."""
+        return self._ledger.read()[1]
 
     def append(
         self,

@@ -16,6 +16,7 @@ from sqlmig.errors import DeployedMovedError, EngineError, SqlmigError, Unfinish
 from sqlmig.execution import events
 from sqlmig.execution.backoff import Backoff
 from sqlmig.execution.clock import elapsed
+from sqlmig.execution.collection import Collector
 from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.executor import check_idle
 from sqlmig.execution.journal import Journal
@@ -42,11 +43,13 @@ class RunnerSettings:
         interval: seconds from the begin of one tick to the begin of the next.
         workers: views computed at a time.
         until: when to end; None for never.
+        vacuum_every: seconds from one removal of old files to the next; None for never.
     """
 
     interval: float = 5.0
     workers: int = 4
     until: datetime | None = None
+    vacuum_every: float | None = None
 
 
 class PipelineRunner:
@@ -56,6 +59,7 @@ class PipelineRunner:
         parse: files of a program -> program.
         observer: told what happens.
         sleep: waits so many seconds.
+        collector: removes files that no kept cut needs.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class PipelineRunner:
         parse: Callable[[Mapping[str, str]], Program],
         observer: events.Observer = events.ignore,
         sleep: Sleep = time.sleep,
+        collector: Collector | None = None,
     ) -> None:
         self._engine = engine
         self._warehouse = warehouse
@@ -73,6 +78,8 @@ class PipelineRunner:
         self._parse = parse
         self._observer = observer
         self._sleep = sleep
+        self._collector = collector
+        self._vacuumed: float | None = None
         self._ticks = 0
         self._recorded = 0
         self._seconds: float | None = None
@@ -147,6 +154,7 @@ class PipelineRunner:
                 self._observer(events.RunnerTicks(deployment.revision))
             began = elapsed()
             self._tick(ticker, backoff)
+            self._vacuum(settings.vacuum_every)
             while elapsed() - began < settings.interval and not ends():
                 self._sleep(min(_POLL, settings.interval))
                 if self._must_pause(journal.refresh()):
@@ -164,7 +172,7 @@ class PipelineRunner:
         except UnfinishedPlanError:
             raise
         except SqlmigError as error:  # no table of one view: the ledger, a table's folder
-            self._observer(events.TickFailure("tick", error.message))
+            self._observer(events.TickFailure("tick", error.message, error.hint))
             backoff.note({"tick": error.message}, skipped)
             return
         backoff.note(result.failures, skipped)
@@ -175,6 +183,42 @@ class PipelineRunner:
         self._recorded += result.is_recorded
         if result.is_recorded and self._recorded % _CHECKPOINT_EVERY == 0:
             self._journal.checkpoint()
+
+    def _vacuum(self, every: float | None) -> None:
+        """Remove files that no kept cut needs, if it is time; makes way for plans."""
+        if self._collector is None or every is None or not self._is_vacuum_due(every):
+            return
+        journal = self._journal
+
+        def check(deployment: Deployment) -> None:
+            check_lease(journal, deployment)
+            if self._must_pause(deployment):
+                raise DeployedMovedError("a plan has begun")
+
+        def goes_on() -> bool:
+            return not self._must_pause(journal.refresh())
+
+        try:
+            findings = self._collector.find(goes_on=goes_on)
+            if not goes_on():
+                return
+            size = self._collector.remove(findings, check=check, goes_on=goes_on, by="runner")
+            if size:
+                self._observer(events.Vacuumed(findings.files, size))
+        except DeployedMovedError:
+            return  # after the plan
+        except UnfinishedPlanError:
+            raise
+        except SqlmigError as error:
+            self._observer(events.TickFailure("vacuum", error.message, error.hint))
+        self._vacuumed = elapsed()
+
+    def _is_vacuum_due(self, every: float) -> bool:
+        if self._vacuumed is not None:
+            return elapsed() - self._vacuumed >= every
+        deployment = self._journal.deployment
+        last = deployment.collected.at or deployment.since
+        return last is None or (self._journal.clock() - last).total_seconds() >= every
 
     def _ticker(self, program: Program, lease: Lease, workers: int) -> Ticker:
         return Ticker(

@@ -34,6 +34,7 @@ class TickResult:
         failures: connector or relation -> what went wrong.
         is_recorded: the ledger has a record of it: something changed, or failed in a new way.
         sent: sink -> change rows that it was sent.
+        hints: of what failed -> what to do about it, where that is known.
     """
 
     ingested: Mapping[str, tuple[int, int]]
@@ -41,6 +42,7 @@ class TickResult:
     failures: Mapping[str, str]
     is_recorded: bool = True
     sent: Mapping[str, int] = field(default_factory=dict)
+    hints: Mapping[str, str] = field(default_factory=dict)
 
 
 class Ticker:
@@ -70,6 +72,7 @@ class Ticker:
         self._observer = observer
         self._workers = workers
         self._failures: dict[str, str] = {}
+        self._hints: dict[str, str] = {}
         self._ingested: dict[str, tuple[int, int]] = {}
         self._refreshed: dict[str, int | None] = {}
         self._sent: Mapping[str, int] = {}
@@ -97,7 +100,8 @@ class Ticker:
             UnfinishedPlanError: the lease was lost to another process.
             DeployedMovedError: another program is deployed by now.
         """
-        self._failures, self._ingested, self._refreshed, self._sent = {}, {}, {}, {}
+        self._failures, self._hints, self._sent = {}, {}, {}
+        self._ingested, self._refreshed = {}, {}
         self._lease.check()
         journal = self._journal
         check_program(journal.deployment, self._program)
@@ -123,6 +127,7 @@ class Ticker:
             raise
         known = journal.deployment.failures
         failures = {n: m for n, m in known.items() if n in skip} | self._failures
+        hints = {n: h for n, h in journal.deployment.hints.items() if n in skip} | self._hints
         change = _difference(before, cut)
         is_recorded = bool(is_always_recorded or change or failures != known)
         if is_recorded:
@@ -139,10 +144,13 @@ class Ticker:
                     "refreshed": dict(sorted(self._refreshed.items())),
                     "sent": dict(sorted(self._sent.items())),
                     "failures": dict(sorted(failures.items())),
+                    "hints": dict(sorted(hints.items())),
                     **details,
                 },
             )
-        return TickResult(self._ingested, self._refreshed, self._failures, is_recorded, self._sent)
+        return TickResult(
+            self._ingested, self._refreshed, self._failures, is_recorded, self._sent, self._hints
+        )
 
     def _check(self, deployment: Deployment) -> None:
         check_ticking(self._journal, deployment)
@@ -155,7 +163,7 @@ class Ticker:
             if name in skip:
                 continue
             if connector is None or table is None:
-                self._fail(name, "it has no state in the ledger; `sqlmig upgrade` starts it")
+                self._fail(name, "it has no state in the ledger", "`sqlmig upgrade` starts it")
                 continue
             if self._engine.is_quiet(source, connector):
                 continue
@@ -166,20 +174,19 @@ class Ticker:
             try:
                 result = self._engine.ingest(self._program, source, connector, table, mark)
             except SqlmigError as error:
-                self._fail(name, str(error))
+                self._fail(name, str(error), error.hint)
                 cut = observed_cut(self._warehouse, cut)
                 continue
             if result.rows or result.rejected:
                 self._ingested[name] = (result.rows, result.rejected)
-                cut = cut.with_connector(
-                    name,
-                    replace(
-                        connector,
-                        rows=connector.rows + result.rows,
-                        rejected=connector.rejected + result.rejected,
-                        behind=result.behind,
-                    ),
+                state = replace(
+                    connector,
+                    rows=connector.rows + result.rows,
+                    rejected=connector.rejected + result.rejected,
+                    behind=result.behind,
+                    batch=connector.batch if result.batch is None else result.batch,
                 )
+                cut = cut.with_connector(name, state)
                 self._observer(
                     events.Ingestion(name, result.rows, result.rejected, time.monotonic() - began)
                 )
@@ -209,7 +216,7 @@ class Ticker:
                         try:
                             job, cut = self._advance_job(job, cut)
                         except SqlmigError as error:
-                            self._fail(view.name, error.message)
+                            self._fail(view.name, error.message, error.hint)
                             broken.add(view.name)
                             continue
                     if job is not None:
@@ -268,7 +275,7 @@ class Ticker:
         try:
             written, seconds = done.result()
         except SqlmigError as error:
-            self._fail(job.name, error.message)
+            self._fail(job.name, error.message, error.hint)
             broken.add(job.name)
             return cut
         self._refreshed[job.name] = written.rows
@@ -307,11 +314,13 @@ class Ticker:
         )
         self._sent = done.sent
         self._failures |= done.failures
+        self._hints |= done.hints
         return done.cut
 
-    def _fail(self, name: str, message: str) -> None:
+    def _fail(self, name: str, message: str, hint: str | None) -> None:
         self._failures[name] = message
-        self._observer(events.TickFailure(name, message))
+        self._hints |= {name: hint} if hint else {}
+        self._observer(events.TickFailure(name, message, hint))
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,10 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
 _ALWAYS = frozenset({"seq", "part"})
 _JSON = frozenset({"program", "program_diff", "cut", "versions", "details"})
 _NEEDED = (
-    "kind NOT IN ('tick', 'exec', 'runner', 'request', 'checkpoint', 'send') "
-    "OR seq >= (SELECT coalesce(max(seq), -1) FROM ledger WHERE kind = 'checkpoint')"
+    "kind NOT IN ('tick', 'exec', 'runner', 'request', 'checkpoint', 'send') OR seq >= "
+    "(SELECT coalesce(max(seq), -1) FROM ledger WHERE kind = 'checkpoint' AND seq <= {until})"
 )
+_NEWEST = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _COMPACT_AFTER = 50
 """Files of the ledger at which an append compacts it first.
@@ -85,11 +86,14 @@ class DeltaLedger:
         table = self._open()
         return -1 if table is None else int(table.version())
 
-    def read(self, after: int = -1, *, is_whole: bool = False) -> tuple[int, tuple[Record, ...]]:
+    def read(
+        self, after: int = -1, *, until: int | None = None, is_whole: bool = False
+    ) -> tuple[int, tuple[Record, ...]]:
         """Records, oldest first, and the version that they were read at (-1 without a ledger).
 
         Args:
             after: only records with a greater `seq`.
+            until: only records with no greater `seq`; by default all.
             is_whole: all records; else those of ticks before the newest checkpoint record, which
                 holds what they add up to, are left out: a pipeline that runs for months has
                 hundreds of thousands of them.
@@ -103,27 +107,66 @@ class DeltaLedger:
         version = int(table.version())
         if version == 0:
             return 0, ()
+        names = [name for name, _ in _COLUMNS]
+        last = _NEWEST if until is None else until
+        columns = self._query(table, _select(after, last, is_whole=is_whole), names)
+        return version, tuple(
+            _record(dict(zip(names, values, strict=True)))
+            for values in zip(*(columns[n] for n in names), strict=True)
+        )
+
+    def find(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        checkpoint: str | None = None,
+    ) -> int | None:
+        """The `seq` of one record, without reading the others; None where there is none.
+
+        Args:
+            since: the first that is not older.
+            until: the last that is not younger.
+            checkpoint: the last checkpoint of this name.
+
+        Raises:
+            LedgerError: as for `read`.
+        """
+        table = self._open()
+        if table is None or int(table.version()) == 0:
+            return None
+        if since is not None:
+            choice, condition = "min(seq)", f"at >= {_literal(since)}"
+        elif until is not None:
+            choice, condition = "max(seq)", f"at <= {_literal(until)}"
+        else:
+            # the query narrows it down, and the value decides: `details` is text here
+            chosen = "SELECT seq, details FROM ledger WHERE kind = 'checkpoint' ORDER BY seq"
+            found = self._query(table, chosen, ["seq", "details"])
+            named = [
+                int(seq)
+                for seq, details in zip(found["seq"], found["details"], strict=True)
+                if json.loads(details or "{}").get("name") == checkpoint
+            ]
+            return named[-1] if named else None
+        query = f"SELECT {choice} AS seq FROM ledger WHERE {condition}"
+        seq = self._query(table, query, ["seq"])["seq"][0]
+        return None if seq is None else int(seq)
+
+    def _query(
+        self, table: DeltaTable, query: str, names: Sequence[str]
+    ) -> Mapping[str, Sequence[Any]]:
         from deltalake import QueryBuilder
 
         try:
-            rows = (
-                QueryBuilder()
-                .register("ledger", table)
-                .execute(_select(after, is_whole=is_whole))
-                .read_all()
-            )
-            columns = {name: rows.column(name).to_pylist() for name, _ in _COLUMNS}
+            rows = QueryBuilder().register("ledger", table).execute(query).read_all()
+            return {name: rows.column(name).to_pylist() for name in names}
         except Exception as error:
             raise LedgerError(
                 f"the ledger at {self.path} can't be read: {first_line(error, self._secrets)}",
                 hint="a file of the ledger is missing or damaged; restore it from the object "
                 "store's versions or a backup, and run the command again",
             ) from cause(error, self._secrets)
-        names = [name for name, _ in _COLUMNS]
-        return version, tuple(
-            _record(dict(zip(names, values, strict=True)))
-            for values in zip(*(columns[n] for n in names), strict=True)
-        )
 
     def append(self, records: Sequence[Record], expected: int) -> tuple[Record, ...]:
         """Append `records` in one commit, as version `expected + 1`: all of them or none.
@@ -286,9 +329,15 @@ class DeltaLedger:
         return self._table
 
 
-def _select(after: int, *, is_whole: bool) -> str:
-    needed = "" if is_whole or after >= 0 else f"AND ({_NEEDED})"
-    return f"SELECT * FROM ledger WHERE seq > {int(after)} {needed} ORDER BY seq, part"
+def _select(after: int, until: int, *, is_whole: bool) -> str:
+    needed = "" if is_whole or after >= 0 else f"AND ({_NEEDED.format(until=int(until))})"
+    among = f"seq > {int(after)} AND seq <= {int(until)}"
+    return f"SELECT * FROM ledger WHERE {among} {needed} ORDER BY seq, part"
+
+
+def _literal(at: datetime) -> str:
+    """A time as the query engine reads it."""
+    return f"to_timestamp_micros({(at - _EPOCH) // timedelta(microseconds=1)})"
 
 
 def _rows(records: Sequence[Record]) -> Any:

@@ -126,6 +126,25 @@ class PlanInProgress:
 
 
 @dataclass(frozen=True)
+class Collected:
+    """What `sqlmig gc` and the runner's vacuum removed: the ledger offers none of it again.
+
+    Args:
+        at: when something was removed last, or looked for; None for never.
+        before: cuts that ended before it can't be read any more; None if nothing was removed.
+        folders: of tables, `folder/generation` of sources and sinks, and `folder@version` of tables
+            whose files are gone: each -> when it was removed.
+    """
+
+    at: datetime | None = None
+    before: datetime | None = None
+    folders: Mapping[str, datetime] = field(default_factory=dict)
+    connectors: Mapping[str, datetime] = field(default_factory=dict)
+    sinks: Mapping[str, datetime] = field(default_factory=dict)
+    versions: Mapping[str, datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Deployment:
     """What the ledger says: the fold of its records.
 
@@ -143,6 +162,7 @@ class Deployment:
         relation_history: (revision, relation) -> its state when that revision was last deployed.
         connector_history: (revision, connector) -> the same for connectors.
         sink_history: (revision, sink) -> the same for sinks.
+        collected: what was removed because nothing needed it any more.
         sending: `folder/generation` of a sink -> the last batch that it began to send; it is sent
             when the sink's state has its number.
         runner: the process that ticks the pipeline; None where there is none, or it let go.
@@ -150,6 +170,7 @@ class Deployment:
         must_stop: that is now, whatever a clock says.
         is_stopped: the ticks have ended because of that.
         failures: connector or relation -> what went wrong in the last tick that tried it.
+        hints: of these -> what to do about it, where that is known.
         refreshed: connector or relation -> when a tick last brought it rows.
         consistent_seq: seq of the record that `consistent` is of.
     """
@@ -168,6 +189,7 @@ class Deployment:
     relation_history: Mapping[tuple[str, str], RelationState] = field(default_factory=dict)
     connector_history: Mapping[tuple[str, str], ConnectorState] = field(default_factory=dict)
     sink_history: Mapping[tuple[str, str], SinkState] = field(default_factory=dict)
+    collected: Collected = field(default_factory=Collected)
     sending: Mapping[str, Batch] = field(default_factory=dict)
     state: State = State.STOPPED
     since: datetime | None = None
@@ -178,6 +200,7 @@ class Deployment:
     must_stop: bool = False
     is_stopped: bool = False
     failures: Mapping[str, str] = field(default_factory=dict)
+    hints: Mapping[str, str] = field(default_factory=dict)
     refreshed: Mapping[str, datetime] = field(default_factory=dict)
     consistent_seq: int = -1
     last_tick: datetime | None = None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sqlmig.ledger import running
+from sqlmig.ledger.collection import after_collection
 from sqlmig.ledger.deployment import (
     Contents,
     Deployment,
@@ -102,6 +103,12 @@ class Folding:
         elif record.kind is Kind.SEND:
             begun = begun_batches(record.details, record.at)
             self._set(sending={**self.deployment.sending, **begun})
+        elif record.kind is Kind.GC:
+            self.deployment = after_collection(self.deployment, record)
+            gone = self.deployment.collected
+            for key, state in list(self.published.items()):
+                if state.folder in gone.folders or state.place in gone.versions:
+                    del self.published[key]
 
     def _plan(self, record: Record) -> None:
         now = self.deployment
@@ -228,6 +235,7 @@ class Folding:
             consistent=plan.cut,
             consistent_seq=record.seq,
             failures={},
+            hints={},
             since=record.at,
             state=self._rest_state(is_deployed=record.revision is not None),
             error=None,
@@ -274,6 +282,7 @@ class Folding:
             consistent=cut,
             consistent_seq=record.seq,
             failures={},
+            hints={},
             since=record.at,
             state=self._rest_state(is_deployed=record.revision is not None),
             awaiting=None,
@@ -300,6 +309,7 @@ class Folding:
                 ticks=self.deployment.ticks + 1,
                 error=record.error,
                 failures=record.details.get("failures", {}),
+                hints=record.details.get("hints", {}),
                 refreshed={**self.deployment.refreshed, **dict.fromkeys(moved, record.at)},
             )
             self.deployment = running.after_sign(self.deployment, record)

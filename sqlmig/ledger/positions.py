@@ -33,6 +33,12 @@ class Versions:
     def __contains__(self, version: int) -> bool:
         return any(first <= version <= last for first, last in self.ranges)
 
+    @property
+    def first_missing(self) -> int:
+        """The least version that is not in it."""
+        first, last = self.ranges[0] if self.ranges else (1, 0)
+        return last + 1 if first == 0 else 0
+
     def united(self, others: Iterable[int]) -> Versions:
         """This set with further versions."""
         return self._with((version, version) for version in others)

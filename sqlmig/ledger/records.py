@@ -25,6 +25,7 @@ class Kind(str, Enum):
     RUNNER = "runner"
     REQUEST = "request"
     CHECKPOINT = "checkpoint"
+    GC = "gc"
 
 
 class Status(str, Enum):
@@ -86,6 +87,11 @@ class RelationState:
     def contents(self) -> PinnedContents:
         """What it holds, pinned to its version."""
         return PinnedContents(self.folder, self.version, self.content)
+
+    @property
+    def place(self) -> str:
+        """`folder@version`: where its rows can be read."""
+        return f"{self.folder}@{self.version}"
 
     def with_rows(self, version: int, rows: int | None, size: int | None) -> RelationState:
         """This table after its rows moved on to `version`.
@@ -166,6 +172,7 @@ class ConnectorState:
         fingerprint: of the connector's definition, without secrets.
         rows, rejected: read so far by this generation; bad records kept aside.
         behind: records that the last round that read any left for the next; None where unknown.
+        batch: number of the last batch that `rows` has in it; None where that is unknown.
     """
 
     folder: str
@@ -174,6 +181,7 @@ class ConnectorState:
     rows: int = 0
     rejected: int = 0
     behind: int | None = None
+    batch: int | None = None
 
     @property
     def offsets(self) -> str:
@@ -191,6 +199,8 @@ class ConnectorState:
         }
         if self.behind is not None:
             data["behind"] = self.behind
+        if self.batch is not None:
+            data["batch"] = self.batch
         return data
 
     @staticmethod

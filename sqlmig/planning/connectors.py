@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlmig.ledger.records import ConnectorState
 from sqlmig.ledger.sink_state import SinkState
+from sqlmig.planning.collected import in_words
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.source_options import check_source, deletion_columns, reads_the_same
 from sqlmig.planning.steps import ContinueSource, DetachSource, StartSource
@@ -75,7 +76,10 @@ def _plan_source(draft: Draft, name: str, source: Source, carried: set[str]) -> 
         how = "it goes on: only how it is read has changed"
         _continue(draft, name, replace(states[name], fingerprint=mark), how)
         return
-    if earlier is not None and earlier.fingerprint == mark:
+    gone = draft.deployment.collected.connectors
+    if earlier is not None and earlier.offsets in gone:
+        cause = in_words("its offsets", gone[earlier.offsets])
+    elif earlier is not None and earlier.fingerprint == mark:
         now = states.get(name)
         if now is None or (now.offsets, now.fingerprint) != (earlier.offsets, mark):
             _continue(draft, name, earlier, "it goes on where this revision left it")

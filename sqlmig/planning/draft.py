@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlmig.ledger.records import RelationState
+from sqlmig.planning.collected import in_words, removed_at
 from sqlmig.planning.request import Request, observe
 from sqlmig.planning.steps import Action, Blocker, Step, Volume
 from sqlmig.program.diff import Change, What, diff_programs
@@ -37,7 +38,8 @@ class Draft:
         self.fresh: dict[str, str] = {}
         self.returned: set[str] = set()
         self.recast: dict[str, frozenset[str]] = {}
-        self._folders = set(self.deployment.folders)
+        # the ledger still names versions in folders that are gone: their names are not used again
+        self._folders = {*self.deployment.folders, *self.deployment.collected.folders}
         self._changes: dict[tuple[str, str], Change] = {
             (c.what, c.name): c for c in self.diff.changes
         }
@@ -91,6 +93,18 @@ class Draft:
             return None
         state = self.deployment.cut.detached.get(earlier.folder)
         return state if state is not None and state.kind == earlier.kind else None
+
+    def warn_of_removed(self, revision: str | None, name: str, but: str) -> None:
+        """Warn if what `name` held when `revision` was deployed last was removed by `sqlmig gc`.
+
+        Args:
+            but: what becomes of it instead.
+        """
+        earlier = self.deployment.relation_history.get((revision or "base", name))
+        at = removed_at(self.deployment, earlier)
+        if at is not None:
+            what = "the rows it had at this revision"
+            self.warnings.append(f"`{name}` {but}: {in_words(what, at)}")
 
     @staticmethod
     def volume(name: str, state: RelationState | None) -> Volume:

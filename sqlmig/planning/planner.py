@@ -125,6 +125,7 @@ def _plan_view(draft: Draft, view: View) -> None:
         return
     if state is None:
         state = kept if kept is not None and kept.kind == view.kind.value else None
+    draft.warn_of_removed(draft.request.revision, name, "is computed")
     folder = state.folder if state is not None else draft.new_folder(name)
     draft.states[name] = RelationState(folder, view.kind.value, -1, f"new:{name}", mark, contents)
     draft.add(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sqlmig.ledger.sink_state import SinkState
+from sqlmig.planning.collected import in_words
 from sqlmig.planning.connectors import next_generation
 from sqlmig.planning.cutover import check_continues, cut_over_relations, read_cutovers, sends
 from sqlmig.planning.draft import Draft
@@ -81,6 +82,10 @@ class _SinkPlanner:
             self._go_on(wanted, origin, states[origin])
             return
         earlier = draft.deployment.sink_history.get((draft.request.revision or "base", name))
+        gone = draft.deployment.collected.sinks
+        if earlier is not None and earlier.offsets in gone:
+            self._start(wanted, in_words("what it had sent", gone[earlier.offsets]))
+            return
         if earlier is not None and earlier.fingerprint == wanted.fingerprint:
             self._continue(wanted, earlier, "it goes on from what it sent last")
             return

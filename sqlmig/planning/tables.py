@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sqlmig.ledger.records import RelationState
+from sqlmig.planning.collected import removed_at
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.stages import Effect, Stage
 from sqlmig.planning.steps import (
@@ -105,6 +106,9 @@ def _take_up(draft: Draft, number: int, stage: Stage, table: Table) -> bool:
     if kept is None or kept.kind != _TABLE:
         return False
     way = find_way_back(kept, _earlier_content(draft, stage, name), mark)
+    if way is not None and removed_at(draft.deployment, way.state) is not None:
+        draft.warn_of_removed(stage.revision, name, "does not go back to what it was")
+        way = None
     if way is None and kept.fingerprint != mark:
         draft.warnings.append(
             f"`{name}` begins empty: folder `{kept.folder}` keeps its rows under another definition"
@@ -129,6 +133,7 @@ def _earlier_content(draft: Draft, stage: Stage, name: str) -> str:
 
 
 def _create(draft: Draft, number: int, table: Table) -> None:
+    draft.warn_of_removed(draft.request.revision, table.name, "begins empty")
     folder = draft.new_folder(table.name)
     draft.states[table.name] = RelationState(
         folder, _TABLE, 0, f"new:{table.name}", fingerprint(table), rows=0, bytes=0
@@ -233,6 +238,9 @@ def _restore(
     """Put the table back to how the stage's revision left it, where that is possible."""
     content = _earlier_content(draft, stage, table.name)
     way = find_way_back(state, content, fingerprint(table)) if content != state.content else None
+    if way is not None and removed_at(draft.deployment, way.state) is not None:
+        draft.warn_of_removed(stage.revision, table.name, "does not go back to what it was")
+        way = None
     if way is None:
         return False
     otherwise = None if way.loses_rows else change

@@ -165,19 +165,43 @@ def _writer(
 
 def _result(ingestion: Ingestion, before: int, behind: int | None) -> Ingested:
     warehouse, connector = ingestion.warehouse, ingestion.connector
-    rows = 0
-    for commit in warehouse.commits(ingestion.table_path):
-        if commit.version <= before:
-            break
-        if _is_of(commit.note, ingestion):
-            rows += int(commit.note["source"]["rows"])
+    rows = _uncounted(ingestion, before)
     rejected = sum(
         int(commit.note["source"]["rejected"])
         for commit in warehouse.commits(ingestion.rejected_path)
         if _is_of(commit.note, ingestion)
     )
     table = warehouse.written(ingestion.state.folder)
-    return Ingested(rows, max(0, rejected - connector.rejected), table, behind)
+    return Ingested(
+        sum(rows.values()),
+        max(0, rejected - connector.rejected),
+        table,
+        behind,
+        max(rows, default=connector.batch),
+    )
+
+
+def _uncounted(ingestion: Ingestion, before: int) -> dict[int, int]:
+    """Batch -> good records, of the batches that the ledger does not know yet.
+
+    Besides this round's they may be of one whose process was killed before it recorded them.
+
+    Args:
+        before: the table's version before this round: what counts where no batch is known.
+    """
+    known = ingestion.connector.batch
+    if known is None and not ingestion.connector.rows:
+        known = -1
+    found: dict[int, int] = {}
+    for commit in ingestion.warehouse.commits(ingestion.table_path):
+        if known is None and commit.version <= before:
+            break
+        if _is_of(commit.note, ingestion):
+            batch = int(commit.note["source"]["batch"])
+            if known is not None and batch <= known:
+                break
+            found[batch] = int(commit.note["source"]["rows"])
+    return found
 
 
 def _read(ingestion: Ingestion) -> dict[int, int]:

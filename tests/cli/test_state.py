@@ -291,6 +291,7 @@ def test_status_of_a_runner_and_of_what_fails(two: Shell) -> None:
             "ticks": 7,
             "seconds": 1.25,
             "failures": {"grades.files": "no such folder"},
+            "hints": {"grades.files": "make it"},
         },
     )
 
@@ -302,9 +303,10 @@ def test_status_of_a_runner_and_of_what_fails(two: Shell) -> None:
         said,
         re.MULTILINE,
     ), said
-    assert said.endswith("\nerrors:\n  grades.files: no such folder\n")
+    assert said.endswith("\nerrors:\n  grades.files: no such folder\n    hint: make it\n")
     answer = two("status", "--json").json
     assert answer["failures"] == {"grades.files": "no such folder"}
+    assert answer["hints"] == {"grades.files": "make it"}
     assert (answer["runner"]["is_alive"], answer["runner"]["ticks"]) == (True, 7)
 
 

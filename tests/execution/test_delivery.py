@@ -215,7 +215,7 @@ def test_a_sink_without_a_state_is_said_and_started_by_an_upgrade() -> None:
     )
     assert record.seq >= 0
     failures = pipeline.tick().failures
-    assert failures == {"t.k": "it has no state in the ledger; `sqlmig upgrade` starts it"}
+    assert failures == {"t.k": "it has no state in the ledger"}
 
 
 def test_a_tick_without_sources_sends_nothing() -> None:

@@ -81,6 +81,7 @@ def test_a_tick_is_recorded_with_what_it_did() -> None:
         "refreshed": {"v": 1, "w": 1, "x": 1},
         "sent": {},
         "failures": {},
+        "hints": {},
         "token": token,
         "released": token,
     }
@@ -123,7 +124,8 @@ def test_a_source_without_a_state_is_named() -> None:
         Kind.STAMP, Status.DONE, revision="r1", program=dict(program.files), details=details
     )
     result = pipeline.tick()
-    assert result.failures == {"t.z": "it has no state in the ledger; `sqlmig upgrade` starts it"}
+    assert result.failures == {"t.z": "it has no state in the ledger"}
+    assert result.hints == {"t.z": "`sqlmig upgrade` starts it"}
 
 
 def test_observers_are_told_of_rows_views_and_failures() -> None:
@@ -313,3 +315,25 @@ def test_what_is_stale_is_known_without_looking_at_tables() -> None:
     assert has_stale(program, pipeline.deployment.cut)
     pipeline.tick()
     assert not has_stale(program, pipeline.deployment.cut)
+
+
+def test_the_rows_of_a_tick_that_was_killed_are_counted_by_the_next() -> None:
+    at = 0
+    while True:
+        pipeline = deployed()
+        pipeline.world.revive(at)
+        try:
+            pipeline.tick()
+        except Died:
+            pass
+        else:
+            break
+        finally:
+            pipeline.world.revive()
+        other = Pipeline(pipeline.world, list(pipeline.revisions.values()))
+        other.tick()
+        connectors = other.deployment.cut.connectors
+        assert {n: c.rows for n, c in connectors.items()} == {"t.s": 2, "u.su": 1}, f"beat {at}"
+        other.check_views()
+        at += 1
+    assert at > 10

@@ -23,6 +23,13 @@ def test_a_set_of_versions_and_its_text_are_one(versions: set[int]) -> None:
     assert {v for v in range(42) if v in made} == versions
 
 
+@pytest.mark.parametrize(
+    ("text", "first"), [("", 0), ("0", 1), ("0-5,7", 6), ("2-3", 0), ("0-4", 5)]
+)
+def test_the_first_version_that_is_missing_is_the_least(text: str, first: int) -> None:
+    assert Versions.from_text(text).first_missing == first
+
+
 def test_what_was_put_back_passes_when_it_is_there_again() -> None:
     # 2 brought rows, 3 took them back, 4 brought others, 5 put 2's back
     commits = log(None, None, None, 1, None, 2)

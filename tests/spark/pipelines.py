@@ -36,6 +36,7 @@ class Pipeline:
         self.engine = SparkEngine(lambda: spark, self.warehouse, root, dict(secrets).get)
         self.program = Program()
         self.states: dict[str, RelationState] = {}
+        self.connectors: dict[str, ConnectorState] = {}
         self.sinks: dict[str, SinkState] = {}
         self.begun: list[str] = []
         self._steps = itertools.count(1)
@@ -101,14 +102,26 @@ class Pipeline:
         name, written = self.engine.execute(self.program, sql, self.states, mark or self.mark())
         return self.note(name, written)
 
-    def ingest(self, connector: str, generation: int = 1) -> Ingested:
-        """Run one round of a source."""
+    def ingest(self, connector: str, generation: int = 1, *, is_recorded: bool = True) -> Ingested:
+        """Run one round of a source.
+
+        Args:
+            is_recorded: else the process dies before the ledger knows what the round brought.
+        """
         source = self.program.sources[connector]
-        state = ConnectorState(connector, generation, "f")
+        new = ConnectorState(connector, generation, "f")
+        state = self.connectors.get(new.offsets, new)
         done = self.engine.ingest(
             self.program, source, state, self.states[source.table], self.mark()
         )
         self.note(source.table, done.table)
+        if is_recorded:
+            self.connectors[new.offsets] = replace(
+                state,
+                rows=state.rows + done.rows,
+                rejected=state.rejected + done.rejected,
+                batch=done.batch,
+            )
         return done
 
     def contents(self, name: str) -> PinnedContents:

@@ -53,7 +53,9 @@ def test_json_is_read_once_and_bad_records_are_kept_aside(
     first = pipeline.ingest("grades.landed")
     idle = pipeline.ingest("grades.landed")
     (landing / "b.json").write_text('{"student_id": 4}\n')
+    pipeline.ingest("grades.landed", is_recorded=False)
     third = pipeline.ingest("grades.landed")
+    assert third.rows == 1, "those of the round that was killed before it recorded them"
 
     # then
     assert (first.rows, first.rejected) == (2, 3)
@@ -192,5 +194,3 @@ def test_a_source_that_can_not_be_opened_says_what_to_do(
     assert message in caught.value.message
     assert hint in (caught.value.hint or "")
     assert str(caught.value.location) == "pipeline/school.sql:1:30"
-
-
