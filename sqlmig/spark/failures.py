@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlmig.environment import redact
-from sqlmig.errors import EngineError, Location, SqlmigError
+from sqlmig.errors import EngineError, Location, NoSpaceError, SqlmigError
+from sqlmig.free_space import FULL, is_full
 from sqlmig.program.lexer import line_and_column
 from sqlmig.spark.packages import AVRO, KAFKA
 
@@ -40,6 +41,10 @@ _HINTS = {
         "let the source of the MERGE have one row for each row that it changes",
     "DIVIDE_BY_ZERO": "write try_divide(a, b), or NULLIF(b, 0)",
 }
+_MAKE_ROOM = (
+    "free some space where the warehouse is, and in Spark's own folders (`spark.local.dir`, by "
+    "default /tmp), then run the command again"
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,8 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> Failure:
         return Failure(redact(error.message, secrets), error.hint)
     text = redact(str(error), secrets)
     condition, line = _telling_line(text)
+    if is_full(text):
+        return Failure(FULL, _MAKE_ROOM, condition)
     missing = _NOT_NULL.search(text)
     if missing:
         column = missing["column"] or missing["checked"]
@@ -167,7 +174,8 @@ def told(
         cause: Exception = error
         if hidden:
             cause = RuntimeError(redact(f"{type(error).__name__}: {error}", hidden))
-        raised = EngineError(
+        kind = NoSpaceError if failure.message == FULL else EngineError
+        raised = kind(
             message, location=locate(error, query, begins) if query else begins, hint=failure.hint
         )
         raised.__suppress_context__ = True
