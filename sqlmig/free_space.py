@@ -11,6 +11,10 @@ _FULL = re.compile(
     re.IGNORECASE,
 )
 FULL = "no space is left on the disk"
+SPARK_ADVICE = (
+    "free some space where the warehouse is, and in Spark's own folders (`spark.local.dir`, by "
+    "default /tmp), then run the command again"
+)
 
 
 def is_full(text: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlmig.environment import redact
 from sqlmig.errors import EngineError, Location, NoSpaceError, SqlmigError
-from sqlmig.free_space import FULL, is_full
+from sqlmig.free_space import FULL, SPARK_ADVICE, is_full
 from sqlmig.program.lexer import line_and_column
 from sqlmig.spark.packages import AVRO, KAFKA
 
@@ -35,16 +35,18 @@ _NO_COLUMN = re.compile(
     r"^A column, variable, or function parameter with name (.+) cannot be resolved", re.IGNORECASE
 )
 _NO_FORMAT = re.compile(r"Failed to find (?:the )?data source: (?P<name>[\w.-]*\w)", re.IGNORECASE)
+_GONE = re.compile(
+    r"\[RETRIES_EXCEEDED\]|StatusCode\.UNAVAILABLE|driver instance has restarted|\[INVALID_HANDLE\."
+    r"(?:SESSION|OPERATION)_(?:NOT_FOUND|CHANGED|CLOSED|ABANDONED)\]|\[NO_ACTIVE_SESSION\]"
+)
+_ANEW = "run the command again when a server answers there: it connects anew"
 _HINTS = {
     "DELTA_UNSUPPORTED_SUBQUERY": "Delta takes no subquery there; use MERGE INTO ... USING",
-    "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE":
-        "let the source of the MERGE have one row for each row that it changes",
+    "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE": (
+        "let the source of the MERGE have one row for each row that it changes"
+    ),
     "DIVIDE_BY_ZERO": "write try_divide(a, b), or NULLIF(b, 0)",
 }
-_MAKE_ROOM = (
-    "free some space where the warehouse is, and in Spark's own folders (`spark.local.dir`, by "
-    "default /tmp), then run the command again"
-)
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,9 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> Failure:
     text = redact(str(error), secrets)
     condition, line = _telling_line(text)
     if is_full(text):
-        return Failure(FULL, _MAKE_ROOM, condition)
+        return Failure(FULL, SPARK_ADVICE, condition)
+    if _GONE.search(text):
+        return Failure("the Spark Connect server is gone, or was started anew", _ANEW, condition)
     missing = _NOT_NULL.search(text)
     if missing:
         column = missing["column"] or missing["checked"]

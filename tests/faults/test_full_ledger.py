@@ -46,7 +46,7 @@ def test_a_record_that_finds_no_space_is_refused_whole_and_written_when_there_is
     path = disk.folder / "warehouse" / "ledger"
     ledger = DeltaLedger(str(path))
     seq = ledger.append([record(0)], -1)[0].seq
-    refused = 0
+    refused: list[LedgerError] = []
     for seed in range(RUNS):
         # given: some kilobytes are left
         before = files(path)
@@ -56,8 +56,7 @@ def test_a_record_that_finds_no_space_is_refused_whole_and_written_when_there_is
         try:
             ledger.append([record(seed, 20_000)], seq)
         except LedgerError as error:
-            refused += 1
-            said = error
+            refused.append(error)
             assert files(path) == before, f"seed {seed}: nothing is left behind"
             disk.clear()
             seq = ledger.append([record(seed, 20_000)], seq)[0].seq
@@ -69,9 +68,12 @@ def test_a_record_that_finds_no_space_is_refused_whole_and_written_when_there_is
         version, records = DeltaLedger(str(path)).read()
         assert version == seq
         assert [row.step for row in records] == [0, *range(seed + 1)]
-    assert refused > RUNS / 4
-    assert said.message == f"the ledger at {path} can't be written: no space is left on the disk"
-    assert said.hint == (
+    assert len(refused) > RUNS / 4
+    assert (
+        refused[-1].message
+        == f"the ledger at {path} can't be written: no space is left on the disk"
+    )
+    assert refused[-1].hint == (
         f"free some space in {path.parent}, then run the command again: it ends what is begun"
     )
 
@@ -103,7 +105,6 @@ def test_a_record_counts_as_written_when_only_the_checkpoint_of_the_log_found_no
     seq = -1
     while seq < 98:
         seq = ledger.append([record(seq + 1)], seq)[0].seq
-    before = disk.free
 
     # when: there is room for the commit and for nothing more
     disk.fill(24_576)
@@ -111,11 +112,10 @@ def test_a_record_counts_as_written_when_only_the_checkpoint_of_the_log_found_no
     disk.clear()
 
     # then: it is there, once; and the next one is, too
-    assert before > 0
     assert not list((path / "_delta_log").glob("*.checkpoint.parquet"))
     assert written.seq == 99
     assert ledger.append([record(100)], 99)[0].seq == 100
-    steps = [row.step for row in DeltaLedger(str(path)).read()[1]]
+    steps = [row.step or 0 for row in DeltaLedger(str(path)).read()[1]]
     assert steps == [*sorted(steps[:-2]), 99, 100]
     assert len(steps) == len(set(steps))
 
