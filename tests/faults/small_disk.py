@@ -1,19 +1,29 @@
-"""A small disk of a test's own, that a ballast file fills up: real, and gone with the test."""
+"""A small disk of a test's own, that a ballast file fills up: real, and gone with the test.
+
+By what the machine allows: a file system in memory that root mounts, or sudo; a container's small
+/dev/shm; else the whole test runs in a user's own name space, where it may mount.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import functools
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
 _BLOCK = 4096
-_SMALL = 512 * 2**20
-"""Bytes up to which a disk that is there already may be filled up: a container's /dev/shm."""
+_SMALL = 256 * 2**20
+"""Bytes up to which a disk may be filled up: no user's own one is as small."""
+_SHARED = Path("/dev/shm")
+_NAME_SPACE = ("unshare", "--user", "--map-root-user", "--mount")
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,7 @@ class SmallDisk:
 
     def fill(self, leave: int) -> None:
         """Leave `leave` bytes free, to a block; what else writes meanwhile finds no more."""
+        assert _size(self.folder) <= _SMALL, f"{self.folder} is on a disk that others use"
         with self.ballast.open("ab") as file:
             while self.free > leave:
                 chunk = min(max(self.free - leave, _BLOCK), 2**20)
@@ -54,70 +65,81 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(place: Path, megabytes: int) -> Iterator[SmallDisk]:
-    """A disk of so many megabytes, in memory.
-
-    By what the machine allows: a mount of root's, one in a user's own name space that is reached
-    through its process, a mount by sudo, or a small /dev/shm that is there.
+    """A disk of so many megabytes; where none can be had in this name space, a mere folder.
 
     Args:
         place: an empty folder.
+    """
+    mounts = way_to_mount()
+    if mounts is not None:
+        assert _mount(mounts, place, megabytes) == ""
+        try:
+            yield SmallDisk(place)
+        finally:
+            subprocess.run([*mounts, "umount", "-l", str(place)], check=True)
+    elif has_small_memory():
+        folder = _SHARED / f"sqlmig-{os.getpid()}"
+        with (_SHARED / "sqlmig.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # one test at a time fills it up
+            folder.mkdir()
+            try:
+                yield SmallDisk(folder)
+            finally:
+                shutil.rmtree(folder)
+    else:
+        yield SmallDisk(place)
+
+
+def run_in_name_space(test: str) -> None:
+    """Run a test in a name space of its own, where it may mount.
+
+    Args:
+        test: its id, as pytest names it.
 
     Raises:
-        AssertionError: the machine allows none of them; it says what each said.
+        AssertionError: it failed, or the machine allows no name space; with what was said.
     """
-    refused: list[str] = []
-    words = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0777", "tmpfs", str(place)]
-    for before in ([], ["sudo", "-n"]):
-        if _succeeds([*before, *words], refused):
-            try:
-                yield SmallDisk(place)
-            finally:
-                _succeeds([*before, "umount", "-l", str(place)], refused)
-            return
-    script = f"{' '.join(words)} && echo mounted && exec sleep infinity"
-    holder = subprocess.Popen(
-        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+    hidden = ("PYTEST_XDIST", "PYTEST_CURRENT_TEST")
+    environment = {n: v for n, v in os.environ.items() if not n.startswith(hidden)}
+    done = subprocess.run(
+        [*_NAME_SPACE, sys.executable, "-m", "pytest", "-q", test],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
         text=True,
+        check=False,
     )
-    try:
-        assert holder.stdout is not None
-        said = holder.stdout.readline().strip()
-        folder = Path(f"/proc/{holder.pid}/root{place.resolve()}")
-        if said == "mounted" and os.access(folder, os.W_OK):
-            yield SmallDisk(folder)
-            return
-        refused.append(f"unshare: {said}")
-    finally:
-        holder.kill()
-        holder.communicate()
-    with _shared_memory(refused) as folder:
-        yield SmallDisk(folder)
+    assert done.returncode == 0, (
+        f"no disk can be had to fill up; in a name space of its own the test said:\n"
+        f"{done.stdout}\n{done.stderr}"
+    )
 
 
-@contextmanager
-def _shared_memory(refused: list[str]) -> Iterator[Path]:
-    shared = Path("/dev/shm")
-    with suppress(OSError):
-        size = os.statvfs(shared)
-        if size.f_blocks * size.f_frsize > _SMALL:
-            refused.append(f"{shared} is too large to be filled up")
-    if refused[-1].startswith(str(shared)) or not shared.is_dir():
-        raise AssertionError("no small disk can be had: " + "; ".join(refused))
-    folder = shared / f"sqlmig-{os.getpid()}"
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
+@functools.cache
+def way_to_mount() -> tuple[str, ...] | None:
+    """What stands before a command that mounts; None where it is not allowed."""
+    with tempfile.TemporaryDirectory() as place:
+        for before in ((), ("sudo", "-n")):
+            if _mount(before, Path(place), 1) == "":
+                subprocess.run([*before, "umount", place], check=True)
+                return before
+    return None
 
 
-def _succeeds(words: list[str], refused: list[str]) -> bool:
-    if sys.platform != "linux" or shutil.which(words[0]) is None:
-        refused.append(f"no {words[0]} here")
-        return False
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        refused.append(f"{' '.join(words)}: {done.stderr.strip()}")
-    return not done.returncode
+def has_small_memory() -> bool:
+    """Whether there is a /dev/shm that is small enough to be filled up."""
+    return _SHARED.is_dir() and os.access(_SHARED, os.W_OK) and _size(_SHARED) <= _SMALL
+
+
+def _size(folder: Path) -> int:
+    now = os.statvfs(folder)
+    return now.f_blocks * now.f_frsize
+
+
+def _mount(before: tuple[str, ...], place: Path, megabytes: int) -> str:
+    """Mount a disk in memory; what is said against it, nothing where it is there."""
+    words = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0777", "tmpfs", str(place)]
+    if shutil.which((*before, *words)[0]) is None:
+        return f"no {(*before, *words)[0]} here"
+    done = subprocess.run([*before, *words], capture_output=True, text=True, check=False)
+    return (done.stderr.strip() or "it failed") if done.returncode else ""

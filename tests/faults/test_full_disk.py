@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from sqlmig.errors import SqlmigError
 from sqlmig.execution import events
 from sqlmig.ledger.records import Kind, Status
 from tests.faults.processes import RUNS, everything, run
-from tests.faults.small_disk import SmallDisk, small_disk
+from tests.faults.small_disk import SmallDisk
 from tests.stories import running
 from tests.stories.school import make_project, rows, write_pipeline
 
@@ -35,15 +35,6 @@ CREATE MATERIALIZED VIEW summed AS SELECT sum(value) AS total, count(*) AS n FRO
 """
 INSERT = "INSERT INTO readings SELECT 1000 + id, 0.5 FROM range(2000)"
 FILE = "".join(f'{{"id": {number}, "value": 2.5}}\n' for number in range(500))
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    """Sixteen megabytes."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    with small_disk(place, 16) as disk:
-        yield disk
 
 
 @dataclass

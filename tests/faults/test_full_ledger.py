@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -15,18 +14,9 @@ from sqlmig.ledger.delta import DeltaLedger
 from sqlmig.ledger.records import Kind, Record, Status
 from sqlmig.warehouse import DeltaWarehouse
 from tests.faults.processes import RUNS
-from tests.faults.small_disk import SmallDisk, small_disk
+from tests.faults.small_disk import SmallDisk
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    """Four megabytes."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    with small_disk(place, 4) as disk:
-        yield disk
 
 
 def record(step: int, size: int = 0) -> Record:

@@ -37,7 +37,8 @@ from tests.stories.running import eventually
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SEEDS = range(max(1, RUNS // 40))
-PAIRS = 4000 * 20_000
+PAIRS = 4000 * 8000
+"""Some seconds of work: long enough to be killed in the middle of it."""
 SQL = """\
 CREATE TABLE numbers (n INT);
 CREATE SOURCE files INTO numbers USING json OPTIONS (path 'landing');
@@ -45,7 +46,7 @@ CREATE MATERIALIZED VIEW pairs AS
 SELECT count(*) AS pairs, sum(pmod(hash(a, b), 2)) >= 0 AS is_hashed,
   (SELECT sum(n) FROM numbers) AS total
 FROM (SELECT /*+ REPARTITION(4) */ explode(sequence(1, 4000)) AS a),
-  (SELECT explode(sequence(1, 20000)) AS b);
+  (SELECT explode(sequence(1, 8000)) AS b);
 """
 AFTER = SQL.replace("sum(n)", "sum(n) * 10")
 
@@ -106,17 +107,18 @@ def test_a_pipeline_goes_on_with_the_server_that_takes_a_killed_ones_place(
         desk = Desk(client, {"remote": first.address}, without_java)
         stack.callback(desk.close)
         here = site(desk, tmp_path / "numbers")
-        produce(here, 1)
+        (here.folder / "landing").mkdir()
         here.freeze("r1", all=SQL)
         here("upgrade", "head")
+        produce(here, 1)
         runner = desk.start(here.folder, "sqlmig", "run", "--interval", "0.5s")
         stack.callback(runner.kill)
-        eventually(lambda: here("status", "--json").json["runner"] is not None)
+        await_ticked(here, 1)
 
         # when: the server is killed in the middle of a tick, and another one comes
         produce(here, 2)
         await_tick(here, 2)
-        time.sleep(chance.uniform(0, 1))
+        time.sleep(chance.uniform(0, 0.5))
         kill(first)
         second = stack.enter_context(connect_server(tmp_path / "b", client, port=port))
         produce(here, 3)
@@ -130,7 +132,7 @@ def test_a_pipeline_goes_on_with_the_server_that_takes_a_killed_ones_place(
         deployer = desk.start(here.folder, "sqlmig", "upgrade", "head", "--yes")
         stack.callback(deployer.kill)
         await_bootstrap(here)
-        time.sleep(chance.uniform(0, 1))
+        time.sleep(chance.uniform(0, 0.5))
         kill(second)
         stack.enter_context(connect_server(tmp_path / "c", client, port=port))
         said, _ = deployer.communicate(timeout=300)
@@ -184,7 +186,7 @@ def test_work_that_a_killed_worker_had_is_done_by_another(
         here.freeze("r2", all=AFTER)
         upgrading = pool.submit(here, "upgrade", "head", "--json")
         await_bootstrap(here)
-        time.sleep(chance.uniform(0, 2))
+        time.sleep(chance.uniform(0, 0.5))
         kill(workers[0])
         upgraded = upgrading.result(timeout=300).json
 
@@ -194,7 +196,7 @@ def test_work_that_a_killed_worker_had_is_done_by_another(
         produce(here, 2)
         ticking = pool.submit(here, "run", "--once", "--json")
         await_tick(here, 2)
-        time.sleep(chance.uniform(0, 2))
+        time.sleep(chance.uniform(0, 0.5))
         kill(workers[1])
         ticked = ticking.result(timeout=300).json
 
