@@ -292,7 +292,7 @@ class DeltaLedger:
         )
 
     def _create(self) -> DeltaTable:
-        from deltalake import DeltaTable, Field, Schema
+        from deltalake import CommitProperties, DeltaTable, Field, Schema
         from deltalake.exceptions import DeltaError
         from deltalake.schema import PrimitiveType
 
@@ -317,6 +317,8 @@ class DeltaLedger:
                     "delta.logRetentionDuration": "interval 30 days",
                 },
                 storage_options=self.storage_options,
+                # tried again, it would be made anew, as a later version
+                commit_properties=CommitProperties(max_commit_retries=0),
             )
         except DeltaError as error:
             existing = self._open()

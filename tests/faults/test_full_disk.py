@@ -171,7 +171,7 @@ def test_a_runner_outlives_a_disk_that_is_full_for_longer_than_its_lease(
         return int(commands.status(commands.open_project(root)).relations["events"]["rows"])
 
     with running.Producer(root / "landing", every=0.3) as producer, running.runner(root) as process:
-        running.eventually(lambda: counted() > 0)
+        running.eventually(lambda: counted() > 0, within=400)
 
         # when
         disk.fill(0)
@@ -180,7 +180,7 @@ def test_a_runner_outlives_a_disk_that_is_full_for_longer_than_its_lease(
         assert process.poll() is None
         disk.clear()
         begun = producer.count
-        running.eventually(lambda: counted() > begun)
+        running.eventually(lambda: counted() > begun, within=400)
         process.terminate()
         assert process.wait(timeout=120) == 0
 
