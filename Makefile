@@ -37,7 +37,7 @@ test-fast: $(INSTALLED) ## the tests that start neither Spark nor other processe
 	@$(BIN)/python -m pytest -m "not spark and not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 faults: java $(INSTALLED) ## kill, pause and fill up: 200 seeded runs of each kind (RUNS=...)
-	@SQLMIG_FAULT_RUNS=$(or $(RUNS),200) $(BIN)/python -m pytest tests/faults $(PYTEST_ARGS)
+	@SQLMIG_FAULT_RUNS=$(or $(RUNS),200) SQLMIG_CLUSTERS=standalone,connect $(BIN)/python -m pytest tests/faults $(PYTEST_ARGS)
 
 clusters: java $(INSTALLED) ## the stories on local Spark, a standalone cluster and Spark Connect
 	@SQLMIG_CLUSTERS=local,standalone,connect $(BIN)/python -m pytest tests/cluster $(PYTEST_ARGS)

@@ -118,5 +118,9 @@ class EngineError(SqlmigError):
     """Spark is missing, doesn't start, or failed at a step."""
 
 
+class NoSpaceError(EngineError):
+    """The disk of the warehouse, or of Spark's own files, is full."""
+
+
 class StepFailed(SqlmigError):
     """A step failed; the message says which, and whether the pipeline was taken back."""

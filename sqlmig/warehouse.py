@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlmig.environment import cause, first_line
-from sqlmig.errors import EngineError
+from sqlmig.errors import EngineError, NoSpaceError
 from sqlmig.execution.engine import Arrived, Mark, Written
+from sqlmig.free_space import FULL, advice, is_full
 from sqlmig.ledger.positions import LogEntry, LostHistory, Versions, all_passed, not_passed
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.request import Observed
@@ -30,7 +31,7 @@ from sqlmig.stored import (
 )
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
+    from deltalake import CommitProperties, DeltaTable
 
 _THREADS = 8
 _DAMAGED_HINT = (
@@ -142,29 +143,14 @@ class DeltaWarehouse:
         Raises:
             EngineError: there is no such table or version, or its files are gone.
         """
-        from deltalake import CommitProperties
-        from deltalake.exceptions import CommitFailedError, DeltaError
-
         path = self.table_path(folder)
         table = self._need(path)
         if int(table.version()) == version:
             return Written(version, *_volume(table))
-        metadata = {"userMetadata": mark.to_json()} if mark else None
-        try:
-            table.restore(version, commit_properties=CommitProperties(custom_metadata=metadata))
-        except CommitFailedError as error:
-            if "table features" in str(error):
-                return None
-            raise EngineError(
-                f"`{folder}` can't be put back: {first_line(error, self._secrets)}"
-            ) from cause(error, self._secrets)
-        except (DeltaError, OSError, ValueError) as error:
-            raise EngineError(
-                f"`{folder}` can't be put back to version {version}: "
-                + first_line(error, self._secrets),
-                hint="the version may be older than the table's retention (30 days)",
-            ) from cause(error, self._secrets)
-        return Written(int(table.version()), *_volume(table))
+        what, hint = f"put back to version {version}", "it may be older than the 30 days kept"
+        with self._committing(folder, table, what, mark, hint) as (properties, after):
+            table.restore(version, commit_properties=properties)
+        return Written(int(after[0].version()), *_volume(after[0])) if after else None
 
     def fence(self, folder: str, mark: Mark) -> int | None:
         """Make a commit that writes begun before it can't pass; its version.
@@ -179,40 +165,53 @@ class DeltaWarehouse:
         Raises:
             EngineError: the table can't be written to.
         """
-        from deltalake import CommitProperties
-        from deltalake.exceptions import CommitFailedError, DeltaError
-
         table = self._open(self.table_path(folder))
         if table is None:
             return None
-        try:
+        with self._committing(folder, table, "fenced off", mark) as (properties, after):
             table.alter.set_table_properties(
-                {"sqlmig.fence": mark.run},
-                raise_if_not_exists=False,
-                commit_properties=CommitProperties(
-                    custom_metadata={"userMetadata": mark.to_json()}
-                ),
+                {"sqlmig.fence": mark.run}, raise_if_not_exists=False, commit_properties=properties
             )
-        except CommitFailedError as error:
-            if "table features" in str(error):
-                return None
-            raise EngineError(
-                f"`{folder}` can't be fenced off: {first_line(error, self._secrets)}"
-            ) from cause(error, self._secrets)
+        return int(after[0].version()) if after else None
+
+    @contextmanager
+    def _committing(
+        self, folder: str, table: DeltaTable, what: str, mark: Mark | None, hint: str | None = None
+    ) -> Iterator[tuple[CommitProperties, list[DeltaTable]]]:
+        """What a commit made in the block carries, and a list that holds the table after it.
+
+        The list stays empty where only Spark can make the commit. One that failed at what comes
+        after it (each hundredth time delta-rs writes a checkpoint of the log) is made.
+        """
+        from deltalake import CommitProperties
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        before = int(table.version())
+        after: list[DeltaTable] = []
+        note = {"userMetadata": mark.to_json()} if mark else None
+        try:
+            yield CommitProperties(custom_metadata=note), after
+            after.append(table)
         except (DeltaError, OSError, ValueError) as error:
-            raise EngineError(
-                f"`{folder}` can't be fenced off: {first_line(error, self._secrets)}"
-            ) from cause(error, self._secrets)
-        return int(table.version())
+            told, said = cause(error, self._secrets), first_line(error, self._secrets)
+            if isinstance(error, CommitFailedError) and "table features" in str(error):
+                return
+            now = self._need(self.table_path(folder))
+            newest = next(iter(_commits(now, limit=1)), None)
+            if mark and newest and (newest.version, newest.mark) == (before + 1, mark):
+                after.append(now)
+                return
+            if is_full(said):
+                hint = advice(self.url)
+                raise NoSpaceError(f"`{folder}` can't be {what}: {FULL}", hint=hint) from told
+            raise EngineError(f"`{folder}` can't be {what}: {said}", hint=hint) from told
 
     # what the engine asks
 
     def folders(self) -> frozenset[str]:
         """Names of the folders of tables; none for an object store, which isn't listed."""
-        if not self.is_local:
-            return frozenset()
         tables = Path(self.table_path("_")).parent
-        if not tables.is_dir():
+        if not self.is_local or not tables.is_dir():
             return frozenset()
         return frozenset(p.name for p in tables.iterdir() if (p / "_delta_log").is_dir())
 

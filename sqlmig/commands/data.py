@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlmig.commands.project import Project, deployed
+from sqlmig.errors import LedgerError
 from sqlmig.execution.effects import observed_cut
 from sqlmig.execution.engine import Mark
 from sqlmig.execution.executor import check_idle
@@ -52,6 +53,7 @@ def execute(project: Project, sql: str) -> Executed:
     Raises:
         UnfinishedPlanError: a plan is under way.
         EngineError: the statement is wrong, or not one on a table.
+        LedgerError: it is done, and could not be recorded: it must not be run again.
     """
     deployment = deployed(project)
     check_idle(deployment)
@@ -64,16 +66,24 @@ def execute(project: Project, sql: str) -> Executed:
         1,
         deployment.revision,
     )
+    project.ledger.check_room()  # what can't be recorded is not begun
     name, written = project.engine.execute(program, sql, cut.relations, mark)
     state = cut.relations[name]
     state = state.with_rows(written.version, written.rows, written.bytes)
-    journal.append(
-        Kind.EXEC,
-        Status.DONE,
-        revision=deployment.revision,
-        cut={"relations": {name: state.to_dict()}},
-        details={"rows": written.written},
-    )
+    try:
+        journal.append(
+            Kind.EXEC,
+            Status.DONE,
+            revision=deployment.revision,
+            cut={"relations": {name: state.to_dict()}},
+            details={"rows": written.written},
+        )
+    except LedgerError as error:
+        raise LedgerError(
+            f"the statement is done (version {written.version} of `{name}`), and {error.message}",
+            hint="do not run it again; the next tick takes its rows up, when the ledger can be "
+            "written",
+        ) from error
     return Executed(name, written.version, written.written)
 
 

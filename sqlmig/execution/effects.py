@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlmig.errors import EngineError
+from sqlmig.errors import EngineError, NoSpaceError
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.outcome import Outcome, connector_changed, fresh, relation_changed
@@ -253,6 +253,8 @@ class Effects:
             return replace(outcome, note="computed: its inputs have moved")
         try:
             written = self._back_to(action, self._mark(step, mark, inputs))
+        except NoSpaceError:
+            raise
         except EngineError as error:  # its old files were vacuumed
             outcome = self._bootstrap(step, view.name, action.folder, is_repeated)
             return replace(outcome, note=f"computed: {error.message}")
@@ -268,6 +270,8 @@ class Effects:
         if way is not None:
             try:
                 written = self._back_to(action, self._mark(step, mark, {}))
+            except NoSpaceError:
+                raise
             except EngineError as error:  # its old files were vacuumed
                 if not action.can_alter:
                     raise

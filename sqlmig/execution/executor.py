@@ -10,6 +10,7 @@ from sqlmig.errors import (
     BlockedError,
     DeployedMovedError,
     LedgerError,
+    NoSpaceError,
     SqlmigError,
     StepFailed,
     UnfinishedPlanError,
@@ -282,24 +283,26 @@ class Executor:
 
         what = f"step {step.number} ({describe_action(step.action)}) failed: {message}"
         journal = self._journal
-        journal.append(
-            Kind.STEP,
-            Status.FAILED,
-            check=journal.check_owner,
-            plan=plan.id,
-            step=step.number,
-            error=message,
-        )
-        journal.append(
-            Kind.PLAN,
-            Status.ROLLING_BACK,
-            check=journal.check_owner,
-            plan=plan.id,
-            revision=plan.target,
-            error=what,
-        )
         try:
+            journal.append(
+                Kind.STEP,
+                Status.FAILED,
+                check=journal.check_owner,
+                plan=plan.id,
+                step=step.number,
+                error=message,
+            )
+            journal.append(
+                Kind.PLAN,
+                Status.ROLLING_BACK,
+                check=journal.check_owner,
+                plan=plan.id,
+                revision=plan.target,
+                error=what,
+            )
             self._roll_back(plan, what)
+        except LedgerError as second:  # the plan stays unfinished, as if this process had died
+            raise LedgerError(f"{what}; and {second.message}", hint=second.hint) from error
         except StepFailed as second:
             raise StepFailed(
                 f"{what}; and {second.message}",
@@ -336,7 +339,9 @@ class Executor:
                     revision=plan.target,
                     error=f"{error}; {message}" if error else message,
                 )
-                raise StepFailed(message, hint="`sqlmig repair --rollback` tries again") from second
+                hint = second.hint if isinstance(second, NoSpaceError) else None
+                hint = hint or "`sqlmig repair --rollback` tries again"
+                raise StepFailed(message, hint=hint) from second
         journal.append(
             Kind.PLAN,
             Status.ROLLED_BACK,

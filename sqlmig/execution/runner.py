@@ -12,7 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlmig.errors import DeployedMovedError, EngineError, SqlmigError, UnfinishedPlanError
+from sqlmig.errors import (
+    DeployedMovedError,
+    EngineError,
+    LedgerError,
+    SqlmigError,
+    UnfinishedPlanError,
+)
 from sqlmig.execution import events
 from sqlmig.execution.backoff import Backoff
 from sqlmig.execution.clock import elapsed
@@ -134,31 +140,40 @@ class PipelineRunner:
 
     def _loop(self, settings: RunnerSettings, lease: Lease, ends: Callable[[], bool]) -> None:
         journal = self._journal
-        backoff = Backoff(settings.interval)
+        backoff, unwritten = Backoff(settings.interval), Backoff(settings.interval)
         ticker: Ticker | None = None
         deployed = -1
         while not ends():
-            lease.check()
-            deployment = journal.deployment
-            check_lease(journal, deployment)
-            if self._must_pause(deployment):
-                self._pause()
+            if unwritten.waiting:
                 self._sleep(_POLL)
                 continue
-            self._go_on(deployment)
-            if ticker is None or deployment.deployed_seq != deployed:
-                deployed = deployment.deployed_seq
-                program = self._parse(deployment.program)
-                ticker = self._ticker(program, lease, settings.workers)
-                backoff.forget()
-                self._observer(events.RunnerTicks(deployment.revision))
-            began = elapsed()
-            self._tick(ticker, backoff)
-            self._vacuum(settings.vacuum_every)
-            while elapsed() - began < settings.interval and not ends():
-                self._sleep(min(_POLL, settings.interval))
-                if self._must_pause(journal.refresh()):
-                    break
+            try:
+                lease.check()
+                deployment = journal.deployment
+                check_lease(journal, deployment)
+                if self._must_pause(deployment):
+                    self._pause()
+                    self._sleep(_POLL)
+                    continue
+                self._go_on(deployment)
+                if ticker is None or deployment.deployed_seq != deployed:
+                    deployed = deployment.deployed_seq
+                    program = self._parse(deployment.program)
+                    ticker = self._ticker(program, lease, settings.workers)
+                    backoff.forget()
+                    self._observer(events.RunnerTicks(deployment.revision))
+                began = elapsed()
+                self._tick(ticker, backoff)
+                self._vacuum(settings.vacuum_every)
+                while elapsed() - began < settings.interval and not ends():
+                    self._sleep(min(_POLL, settings.interval))
+                    if self._must_pause(journal.refresh()):
+                        break
+            except LedgerError as error:  # a full disk: who wants our place can't write there, too
+                self._observer(events.TickFailure("ledger", error.message, error.hint))
+                unwritten.note({"ledger": error.message}, frozenset())
+            else:
+                unwritten.forget()
 
     def _tick(self, ticker: Ticker, backoff: Backoff) -> None:
         began = elapsed()

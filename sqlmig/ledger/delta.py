@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from sqlmig.environment import cause, first_line
 from sqlmig.errors import LedgerConflict, LedgerError
+from sqlmig.free_space import FULL, advice, free_bytes, is_full
 from sqlmig.ledger.records import Kind, Record, Status
 
 if TYPE_CHECKING:
@@ -55,6 +58,14 @@ _FULL_BYTES = 4 * 2**20
 """Size at which a file is left as it is: a long ledger is not written anew each time."""
 _UNUSED_HOURS = 24
 """For so long files that were compacted stay there for those who still read them."""
+_ROOM = 64 * 2**10
+"""Bytes that a commit takes beside its rows, generously: below that none is tried.
+
+delta-rs leaves a file without a commit behind where the disk fills up under it, and says so on
+standard error in Rust's own words.
+"""
+_WRITER = "sqlmig"
+"""In a commit's metadata: names the one append that made it."""
 _UPKEEP = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
 
 
@@ -190,17 +201,53 @@ class DeltaLedger:
             raise LedgerConflict("another process wrote to the ledger first")
         try:
             self._compact(table)
-            seq = int(table.version()) + 1
-            written = tuple(replace(r, seq=seq, part=part) for part, r in enumerate(records))
-            write_deltalake(
-                table,
-                _rows(written),
-                mode="append",
-                commit_properties=CommitProperties(max_commit_retries=0),
-            )
         except (DeltaError, OSError) as error:
             raise self._refused(error, expected) from cause(error, self._secrets)
+        seq = int(table.version()) + 1
+        written = tuple(replace(r, seq=seq, part=part) for part, r in enumerate(records))
+        rows, writer = _rows(written), uuid4().hex
+        self.check_room(int(rows.nbytes))
+        once = CommitProperties(max_commit_retries=0, custom_metadata={_WRITER: writer})
+        try:
+            write_deltalake(table, rows, mode="append", commit_properties=once)
+        except (DeltaError, OSError) as error:
+            if not self._has_commit(seq, writer):
+                raise self._refused(error, expected) from cause(error, self._secrets)
         return written
+
+    def _has_commit(self, version: int, writer: str) -> bool:
+        """Whether a commit that failed is there all the same.
+
+        delta-rs writes each hundredth time a checkpoint of the log after the commit: where that
+        fails, for want of space, the commit is made. And an object store's answer can get lost.
+        """
+        from deltalake.exceptions import DeltaError
+
+        self._table = None
+        with suppress(LedgerError, DeltaError, OSError):
+            table = self._open()
+            if table is not None and int(table.version()) >= version:
+                commits = table.history(int(table.version()) - version + 1)
+                return any(
+                    c.get("version") == version and c.get(_WRITER) == writer for c in commits
+                )
+        return False
+
+    def check_room(self, size: int = 0) -> None:
+        """Raise where a commit with so many bytes of rows has no room on a local disk.
+
+        Raises:
+            LedgerError: says where space is to be freed.
+        """
+        free = None if "://" in self.path else free_bytes(self.path)
+        if free is not None and free < size + _ROOM:
+            raise self._full()
+
+    def _full(self) -> LedgerError:
+        return LedgerError(
+            f"the ledger at {self.path} can't be written: {FULL}",
+            hint=advice(self.path.rpartition("/")[0]),
+        )
 
     def compact(self) -> None:
         """Put the ledger's small files into one where there are many; the rows stay as they are.
@@ -248,6 +295,8 @@ class DeltaLedger:
         self._table = None
         if isinstance(error, CommitFailedError) and self.version() > max(expected, 0):
             return LedgerConflict("another process wrote to the ledger first")
+        if is_full(str(error)):
+            return self._full()
         return LedgerError(
             f"the ledger at {self.path} can't be written: {first_line(error, self._secrets)}",
             hint="check free space and rights, then run the command again",
@@ -286,7 +335,7 @@ class DeltaLedger:
         )
 
     def _create(self) -> DeltaTable:
-        from deltalake import DeltaTable, Field, Schema
+        from deltalake import CommitProperties, DeltaTable, Field, Schema
         from deltalake.exceptions import DeltaError
         from deltalake.schema import PrimitiveType
 
@@ -296,6 +345,7 @@ class DeltaLedger:
                 for name, kind in _COLUMNS
             ]
         )
+        self.check_room()
         try:
             if "://" not in self.path:
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
@@ -310,6 +360,8 @@ class DeltaLedger:
                     "delta.logRetentionDuration": "interval 30 days",
                 },
                 storage_options=self.storage_options,
+                # tried again, it would be made anew, as a later version
+                commit_properties=CommitProperties(max_commit_retries=0),
             )
         except DeltaError as error:
             existing = self._open()
@@ -317,16 +369,18 @@ class DeltaLedger:
                 raise LedgerConflict("another process made the ledger first") from cause(
                     error, self._secrets
                 )
-            raise LedgerError(
-                f"no ledger can be made at {self.path}: {first_line(error, self._secrets)}",
-                hint="check the target's warehouse in sqlmig.yml, its free space and its rights",
-            ) from cause(error, self._secrets)
+            raise self._not_made(error) from cause(error, self._secrets)
         except OSError as error:
-            raise LedgerError(
-                f"no ledger can be made at {self.path}: {first_line(error, self._secrets)}",
-                hint="check the target's warehouse in sqlmig.yml, its free space and its rights",
-            ) from cause(error, self._secrets)
+            raise self._not_made(error) from cause(error, self._secrets)
         return self._table
+
+    def _not_made(self, error: Exception) -> LedgerError:
+        if is_full(str(error)):
+            return self._full()
+        return LedgerError(
+            f"no ledger can be made at {self.path}: {first_line(error, self._secrets)}",
+            hint="check the target's warehouse in sqlmig.yml, its free space and its rights",
+        )
 
 
 def _select(after: int, until: int, *, is_whole: bool) -> str:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlmig.environment import redact
-from sqlmig.errors import EngineError, Location, SqlmigError
+from sqlmig.errors import EngineError, Location, NoSpaceError, SqlmigError
+from sqlmig.free_space import FULL, SPARK_ADVICE, is_full
 from sqlmig.program.lexer import line_and_column
 from sqlmig.spark.packages import AVRO, KAFKA
 
@@ -42,10 +43,16 @@ _TRACEBACK = re.compile(
 _OWN_FRAME = re.compile(
     r'File "(?P<path>pipeline/functions/[^"]+)", line (?P<line>\d+), in (?P<n>\w+)'
 )
+_GONE = re.compile(
+    r"\[RETRIES_EXCEEDED\]|StatusCode\.UNAVAILABLE|driver instance has restarted|\[INVALID_HANDLE\."
+    r"(?:SESSION|OPERATION)_(?:NOT_FOUND|CHANGED|CLOSED|ABANDONED)\]|\[NO_ACTIVE_SESSION\]"
+)
+_ANEW = "run the command again when a server answers there: it connects anew"
 _HINTS = {
     "DELTA_UNSUPPORTED_SUBQUERY": "Delta takes no subquery there; use MERGE INTO ... USING",
-    "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE":
-        "let the source of the MERGE have one row for each row that it changes",
+    "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE": (
+        "let the source of the MERGE have one row for each row that it changes"
+    ),
     "UNSUPPORTED_SQL_UDF_USAGE": "write MERGE INTO ... USING (SELECT ...): Spark has it in queries",
     "DIVIDE_BY_ZERO": "write try_divide(a, b), or NULLIF(b, 0)",
 }
@@ -73,6 +80,10 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> Failure:
     if raised is not None:
         return raised
     condition, line = _telling_line(text)
+    if is_full(text):
+        return Failure(FULL, SPARK_ADVICE, condition)
+    if _GONE.search(text):
+        return Failure("the Spark Connect server is gone, or was started anew", _ANEW, condition)
     missing = _NOT_NULL.search(text)
     if missing:
         column = missing["column"] or missing["checked"]
@@ -193,7 +204,8 @@ def told(
         cause: Exception = error
         if hidden:
             cause = RuntimeError(redact(f"{type(error).__name__}: {error}", hidden))
-        raised = EngineError(
+        kind = NoSpaceError if failure.message == FULL else EngineError
+        raised = kind(
             message, location=locate(error, query, begins) if query else begins, hint=failure.hint
         )
         raised.__suppress_context__ = True

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlmig.errors import EngineError
+from sqlmig.errors import EngineError, NoSpaceError
+from sqlmig.free_space import FULL, SPARK_ADVICE, is_full
 
 _LIMIT = 10_000_000
 
@@ -66,6 +67,9 @@ def start_error(error: Exception, log_path: Path, position: int) -> EngineError:
             hint="the first start needs a Maven repository: check the network, or set "
             f"spark.jars.repositories or spark.jars.ivySettings; the log is {log_path}",
         )
+    if is_full(f"{error}\n{text}"):
+        hint = f"{SPARK_ADVICE}; the log is {log_path}"
+        return NoSpaceError(f"Spark did not start: {FULL}", hint=hint)
     lines = [line.strip() for line in text.splitlines()]
     telling = [line for line in lines if line and not line.startswith(("at ", "::", "... "))]
     last = "\n".join(f"      {line[:300]}" for line in telling[-5:])

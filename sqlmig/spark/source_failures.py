@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sqlmig.environment import redact
+from sqlmig.free_space import is_full
 from sqlmig.program.model import Source
 from sqlmig.spark.failures import Failure, describe
 
@@ -68,6 +69,8 @@ def describe_source(
         secrets: values that are replaced by `***`.
     """
     text = "\n".join(str(error) for error in errors)
+    if is_full(text):
+        return describe(RuntimeError(text), secrets)
     kind = source.format.lower()
     found: Failure | None = None
     if kind == "kafka":

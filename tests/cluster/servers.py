@@ -56,29 +56,38 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Standalone]:
     """A standalone cluster: a master, and workers of two cores each."""
     port = free_port()
     address = f"spark://127.0.0.1:{port}"
-    small = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED}
+    words: tuple[str, ...] = ("org.apache.spark.deploy.master.Master", *_PLACE)
+    words += ("--port", str(port))
     with ExitStack() as stack:
-        place = ("--host", "127.0.0.1", "--webui-port", "0")
-        words: tuple[str, ...] = ("org.apache.spark.deploy.master.Master", *place)
-        words += ("--port", str(port))
         master = stack.enter_context(
-            _running("spark-class", words, folder / "master.log", address, port, small)
+            _running("spark-class", words, folder / "master.log", address, port, _DAEMON)
         )
-        started = []
-        for number in range(workers):
-            port = free_port()
-            words = (
-                *("org.apache.spark.deploy.worker.Worker", *place, "--port", str(port)),
-                *("--cores", "2", "--memory", "2g", "--work-dir", str(folder / f"work-{number}")),
-                address,
-            )
-            log = folder / f"worker-{number}.log"
-            worker = stack.enter_context(
-                _running("spark-class", words, log, f"127.0.0.1:{port}", port, small)
-            )
-            started.append(worker)
-        _await(lambda: _registered(master) == workers, master, f"{workers} workers registered")
+        started = [stack.enter_context(worker(master, folder, n)) for n in range(workers)]
+        _await(lambda: registered(master) == workers, master, f"{workers} workers registered")
         yield Standalone(master, tuple(started))
+
+
+_PLACE = ("--host", "127.0.0.1", "--webui-port", "0")
+_DAEMON = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED}
+
+
+@contextmanager
+def worker(master: Server, folder: Path, number: int) -> Iterator[Server]:
+    """One more worker of a standalone cluster, with two cores; its executors die with it.
+
+    Args:
+        folder: where its log and its files lie.
+        number: tells workers of a folder apart.
+    """
+    port = free_port()
+    words = (
+        *("org.apache.spark.deploy.worker.Worker", *_PLACE, "--port", str(port)),
+        *("--cores", "2", "--memory", "2g", "--work-dir", str(folder / f"work-{number}")),
+        master.address,
+    )
+    log = folder / f"worker-{number}.log"
+    with _running("spark-class", words, log, f"127.0.0.1:{port}", port, _DAEMON) as server:
+        yield server
 
 
 @contextmanager
@@ -176,6 +185,12 @@ def _running(
         end(process)
 
 
+def kill(server: Server) -> None:
+    """Kill -9 a server and all that it started: what a machine that is lost looks like."""
+    os.killpg(server.process.pid, signal.SIGKILL)
+    server.process.wait(timeout=10)
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     """End a process that leads a group of its own, and what it started."""
     process.terminate()
@@ -191,7 +206,8 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _registered(master: Server) -> int:
+def registered(master: Server) -> int:
+    """How many workers have ever come to a master."""
     return master.log.read_text(errors="replace").count("Registering worker")
 
 

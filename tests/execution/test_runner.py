@@ -366,3 +366,47 @@ def test_two_ticks_never_share_a_name_even_if_the_first_could_record_nothing(
     pipeline.check_views()
     runs = [v.mark.run for v in pipeline.world.tables["v"] if v.mark]
     assert len(runs) == len(set(runs)) >= 2
+
+
+def test_a_runner_whose_ledger_can_not_be_written_for_a_while_goes_on_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # given: its answer to a plan finds the disk full, once
+    pipeline = deployed()
+    append = MemoryLedger.append
+    told: list[events.Event] = []
+    refused: list[Status] = []
+
+    def full_disk(ledger: MemoryLedger, records: Sequence[Record], expected: int) -> object:
+        if records[0].status is Status.PAUSED and not refused:
+            refused.append(records[0].status)
+            raise LedgerError("no space is left on the disk")
+        return append(ledger, records, expected)
+
+    monkeypatch.setattr(MemoryLedger, "append", full_disk)
+
+    def has_paused() -> bool:
+        runner = pipeline.deployment.runner
+        return runner is not None and runner.is_paused
+
+    def answered_not_yet() -> None:
+        assert not has_paused()
+        time.sleep(0.15)  # as long as what failed is not tried again
+
+    def finish() -> None:
+        assert has_paused()
+        pipeline.executor.resume()
+
+    # when
+    run(
+        pipeline,
+        *(nothing, lambda: begin(pipeline, pipeline.plan("r2"))),
+        *(answered_not_yet, nothing, finish, nothing, nothing),
+        observer=told.append,
+    )
+
+    # then
+    assert refused == [Status.PAUSED]
+    assert events.TickFailure("ledger", "no space is left on the disk") in told
+    assert pipeline.deployment.revision == "r2"
+    pipeline.check_views()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import signal
 import time
@@ -29,11 +30,14 @@ from tests.faults.processes import (
     start,
     three_revisions,
 )
+from tests.faults.small_disk import SmallDisk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NO_JAVA = {"JAVA_HOME": "/nowhere"}
+MARGIN = 80 * 1024
+"""Bytes that have to be free beside what a downgrade writes: some runs then find enough."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,45 @@ def test_a_downgrade_killed_at_a_random_point_is_ended_by_the_next_command(
         assert told[-1] is Status.APPLIED
         shutil.rmtree(root)
     assert killed > RUNS / 4, "most runs were killed on the way"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_downgrade_whose_disk_fills_up_is_ended_by_the_next_command(
+    undisturbed: Undisturbed, disk: SmallDisk
+) -> None:
+    root = disk.folder / "school"
+    shutil.copytree(undisturbed.root, root)
+    before = disk.free
+    seconds(root, "downgrade", "r1")
+    needed = before - disk.free + MARGIN
+    failed = 0
+    for seed in range(RUNS):
+        # given: a disk on which some kilobytes are left
+        shutil.rmtree(root)
+        shutil.copytree(undisturbed.root, root)
+        disk.fill(random.Random(seed).randrange(0, needed))
+
+        # when
+        code, said = run(root, "downgrade", "r1", **NO_JAVA)
+        disk.clear()
+        again, told = run(root, "downgrade", "r1", **NO_JAVA)
+
+        # then: it was said what is to be done, and the next command ended it without a JVM
+        if code != 0:
+            failed += 1
+            assert "no space is left on the disk" in said, f"seed {seed}: {said}"
+            assert f"free some space in {root}/warehouse" in said, f"seed {seed}: {said}"
+            assert "then run the command again" in said
+        assert again == 0, f"seed {seed}: {said}\n{told}"
+        project = commands.open_project(root)
+        assert commands.status(project).state == "Running"
+        assert commands.status(project).revision == "r1"
+        if seed % 5 == 0:
+            assert everything(root) == undisturbed.at_r1, f"seed {seed}"
+        plans = [r for r in project.ledger.read(is_whole=True)[1] if r.kind is Kind.PLAN]
+        assert plans[-1].status is Status.APPLIED, f"seed {seed}"
+    assert failed > RUNS / 4, "most runs found the disk full"
 
 
 @pytest.mark.slow

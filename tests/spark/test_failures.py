@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlmig.errors import EngineError, Location
+from sqlmig.free_space import SPARK_ADVICE
 from sqlmig.spark.failures import describe, locate, told
 
 UNRESOLVED = (
@@ -39,6 +40,19 @@ WRITE = (
             "An error occurred while calling o1.save.\n: java.io.IOException: No space left",
             "no space left",
             None,
+        ),
+        (
+            "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: "
+            "[TASK_WRITE_FAILED] Task failed.\nCaused by: java.io.IOException: No space left on "
+            "device\n\tat a.b(C:1)",
+            "no space is left on the disk",
+            SPARK_ADVICE,
+        ),
+        (
+            "[INVALID_HANDLE.SESSION_NOT_FOUND] The handle 1-2 is invalid. Session not found. "
+            "SQLSTATE: HY000",
+            "the Spark Connect server is gone, or was started anew",
+            "run the command again when a server answers there: it connects anew",
         ),
         (
             "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint sqlmig_not_null_n "
