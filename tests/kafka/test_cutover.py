@@ -171,8 +171,7 @@ def test_a_rebuilt_relation_is_sent_whole_or_passed_over_or_not_at_all_as_it_is_
     third = second.replace("SELECT id, amount", "SELECT id, amount + 1 AS amount")
     project = revise(tmp_path, "c", third, 'op.cutover("large.feed", "continue")')
     done = commands.upgrade(project, "head")
-    assert done.tick is not None
-    assert done.tick.sent == {}
+    assert done.tick is None, "there is nothing to send"
     commands.execute(project, "INSERT INTO orders VALUES (3, 50), (4, 40)")
     assert commands.run(project).sent == {"large.feed": 2}
 

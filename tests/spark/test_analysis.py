@@ -31,7 +31,7 @@ def test_the_columns_of_a_view_are_told_as_a_table_would_declare_them(pipeline: 
         SQL
         + """CREATE MATERIALIZED VIEW nested AS SELECT student_id AS Id, grade * 2 AS g,
   named_struct('a b', class_date, 'c', array(map('x', 1))) AS s FROM grades;
-CREATE MATERIALIZED VIEW wrong AS SELECT no_such_column FROM grades;
+CREATE MATERIALIZED VIEW wrong AS SELECT date_ad(class_date, 1) AS x FROM grades;
 """
     )
 
