@@ -29,7 +29,7 @@ def test_the_columns_of_a_view_are_told_as_a_table_would_declare_them(pipeline: 
     # given
     program = pipeline.use(
         SQL
-        + """CREATE MATERIALIZED VIEW nested AS SELECT student_id AS Id, grade * 2 AS g,
+        + """CREATE MATERIALIZED VIEW nested AS SELECT student_id AS Id, double(grade) AS g,
   named_struct('a b', class_date, 'c', array(map('x', 1))) AS s FROM grades;
 CREATE MATERIALIZED VIEW wrong AS SELECT date_ad(class_date, 1) AS x FROM grades;
 """
@@ -43,7 +43,7 @@ CREATE MATERIALIZED VIEW wrong AS SELECT date_ad(class_date, 1) AS x FROM grades
         "fine": [Field("student_id", "int"), Field("a", "decimal(9,6)")],
         "nested": [
             Field("Id", "int"),
-            Field("g", "decimal(16,2)"),
+            Field("g", "double"),
             Field("s", "struct<`a b`:date,c:array<map<string,int>>>"),
         ],
     }
