@@ -90,6 +90,7 @@ class World:
         computed: the views computed so far, in order.
         sent: path of a sink -> number of a batch -> the batch.
         dies_at: the beat at which the process dies; None for never.
+        archive: (folder, version) -> the contents of what was removed, for tests to look back.
     """
 
     tables: dict[str, list[Version]] = field(default_factory=dict)
@@ -104,6 +105,7 @@ class World:
     beats: int = 0
     dies_at: int | None = None
     is_dead: bool = False
+    archive: dict[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
 
     def copy(self) -> World:
         """Another world in the same state."""
@@ -117,7 +119,14 @@ class World:
             broken=dict(self.broken),
             computed=list(self.computed),
             sent={path: dict(batches) for path, batches in self.sent.items()},
+            archive=dict(self.archive),
         )
+
+    def recall(self, folder: str, version: int) -> tuple[str, ...]:
+        """The contents that a version has or had."""
+        if (folder, version) in self.archive:
+            return self.archive[folder, version]
+        return self.tables[folder][version].contents
 
     def beat(self) -> None:
         """A point at which the process can die."""
@@ -795,8 +804,8 @@ class Pipeline:
                         old = plan.checkpoint.relations[read]
                         new = after.relations[program.sinks[name].relation]
                         over = found.setdefault(after.sinks[name].id, Counter())
-                        over.update(self.world.tables[new.folder][new.version].contents)
-                        over.subtract(self.world.tables[old.folder][old.version].contents)
+                        over.update(self.world.recall(new.folder, new.version))
+                        over.subtract(self.world.recall(old.folder, old.version))
         return found
 
     def summary(self) -> dict[str, Any]:

@@ -346,7 +346,7 @@ class Effects:
                     state = altered(state, was)
             return relation_changed(name, state, rows)
 
-        if is_repeated:
+        if is_repeated and not view.is_streaming:  # else the engine looks what is left to do
             version = self._warehouse.find_mark(folder, self._run, step.number)
             if version is not None:
                 written = self._written(folder, empty)

@@ -171,7 +171,7 @@ def _states(deployment: Deployment) -> Iterator[RelationState]:
 
 
 def _not_passed(now: Deployment, states: Iterable[RelationState]) -> Iterator[Version]:
-    """Of each stream of a streaming table, the first version that it may have yet to take in."""
+    """Of each stream of a streaming table, the version behind which it may have rows to take in."""
     contents = {state.folder: state.content for state in now.cut.relations.values()}
     current = {state.folder: state for state in now.cut.relations.values()}
     for state in states:
@@ -179,7 +179,7 @@ def _not_passed(now: Deployment, states: Iterable[RelationState]) -> Iterator[Ve
         for folder, passed in state.passed.items():
             is_current = current.get(state.folder) == state
             if not (is_current and contents.get(folder) in taken_in):
-                yield folder, Versions.from_text(passed).first_missing
+                yield folder, max(0, Versions.from_text(passed).first_missing - 1)
 
 
 def _current(deployment: Deployment) -> set[Version]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from sqlmig.execution.collection import Collector, Findings, Place, Unneeded
 from sqlmig.ledger.retention import Kept
-from tests.fakes import Pipeline, Revision, Version, World
+from tests.fakes import Pipeline, Revision, World
 
 DAY = 86400.0
-GONE = Version((), ("<removed>",))
-"""What a version is whose files were removed."""
+GONE = ("<removed>",)
+"""The contents of a version whose files were removed; what the log tells of it stays."""
 
 
 class Calendar:
@@ -42,7 +43,7 @@ class FakeStorage:
         versions = self._world.tables.get(folder, [])
         newest = len(versions) - 1
         first = newest if kept.since is None else min(kept.since, newest)
-        gone = [n for n in range(first) if n not in kept.versions and versions[n] is not GONE]
+        gone = [n for n in range(first) if n not in kept.versions and versions[n].contents != GONE]
         lost = tuple(n for n in gone if n in kept.expired)
         return Unneeded(folder, tuple((str(n), 8) for n in gone), lost)
 
@@ -50,7 +51,9 @@ class FakeStorage:
         """These versions can't be read any more."""
         self._world.beat()
         for name, _ in unneeded.files:
-            self._world.tables[unneeded.folder][int(name)] = GONE
+            self._archive(unneeded.folder, int(name))
+            versions = self._world.tables[unneeded.folder]
+            versions[int(name)] = replace(versions[int(name)], contents=GONE)
         self._world.beat()
 
     def size(self, place: Place) -> tuple[int, int] | None:
@@ -65,10 +68,16 @@ class FakeStorage:
         """The table or the offsets are gone."""
         self._world.beat()
         if place.kind == "tables":
+            for number in range(len(self._world.tables[place.name])):
+                self._archive(place.name, number)
             del self._world.tables[place.name]
         else:
             del self._world.offsets[self._offsets(place)]
         self._world.beat()
+
+    def _archive(self, folder: str, number: int) -> None:
+        contents = self._world.tables[folder][number].contents
+        self._world.archive.setdefault((folder, number), contents)
 
     @staticmethod
     def _offsets(place: Place) -> tuple[str, int]:
