@@ -6,6 +6,7 @@ which has one of its own. `make example-kafka` calls it.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -167,6 +168,7 @@ def main() -> None:
 
     def end(number: int, frame: FrameType | None) -> None:
         interrupted.set()
+        logging.disable()  # py4j tells of every call that is cut off
         raise KeyboardInterrupt
 
     for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
