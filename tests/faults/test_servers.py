@@ -64,12 +64,13 @@ def await_tick(here: Site, rows: int) -> None:
 
 
 def await_ticked(here: Site, rows: int) -> None:
-    """Wait until a tick that has read so many numbers is over."""
+    """Wait until so many numbers were read, and the view was computed from them."""
 
     def is_over() -> bool:
-        status = commands.status(commands.open_project(here.folder))
-        connector = status.connectors["numbers.files"]
-        return (connector or {}).get("rows") == rows and not status.failures
+        deployment = commands.open_project(here.folder).deployment()
+        numbers, pairs = (deployment.cut.relations[name] for name in ("numbers", "pairs"))
+        is_current = dict(pairs.inputs) == {"numbers": numbers.content}
+        return numbers.rows == rows and is_current and not deployment.failures
 
     eventually(is_over, within=400)
 
