@@ -92,7 +92,7 @@ class Producer:
         every: seconds between two records.
     """
 
-    def __init__(self, landing: Path, every: float = 0.1) -> None:
+    def __init__(self, landing: Path, every: float = 0.5) -> None:
         self._landing = landing
         self._every = every
         self._over = Event()
