@@ -55,6 +55,7 @@ class Figure:
 
     Args:
         goal: the ratio that is aimed at; None where the row is only for comparison.
+        unit: of the numbers, where they aren't seconds.
     """
 
     what: str
@@ -62,6 +63,7 @@ class Figure:
     other: str
     against: Times | float
     goal: float | None
+    unit: str = "s"
 
     @property
     def other_seconds(self) -> float:
@@ -183,9 +185,9 @@ def table(figures: Sequence[Figure]) -> str:
     rows = [
         (
             figure.what,
-            f"{figure.times.seconds:.2f} s",
+            f"{figure.times.seconds:.2f} {figure.unit}",
             figure.other,
-            f"{figure.other_seconds:.2f} s",
+            f"{figure.other_seconds:.2f} {figure.unit}",
             f"{figure.ratio:.2f}",
             ""
             if figure.goal is None

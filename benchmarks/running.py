@@ -226,7 +226,8 @@ def _memory(folder: Path, ticks: int) -> list[Figure]:
     _run(project, ticks, before)
     early, late = sizes[ticks // 10], sizes[ticks]
     spent = Times((Spent(late, late),))
-    return [Figure(f"MB after {ticks:,} ticks", spent, f"after {ticks // 10:,}", early, 1.2)]
+    what = f"memory after {ticks:,} ticks"
+    return [Figure(what, spent, f"after {ticks // 10:,}", early, 1.2, "MB")]
 
 
 def _resident() -> float:
