@@ -28,7 +28,7 @@ CREATE SINK out FROM orders USING json OPTIONS (path 'out', key 'id');
 NUMBERS = TEXTS.replace("id BIGINT, amount STRING", "id BIGINT PRIMARY KEY, amount INT")
 
 
-def arrive(root: Path, name: str, *orders: tuple[int, str]) -> None:
+def arrive(root: Path, name: str, *orders: tuple[int, str | int]) -> None:
     """Put a file of orders where the source finds it."""
     (root / "landing").mkdir(exist_ok=True)
     lines = [json.dumps({"id": number, "amount": amount}) for number, amount in orders]
@@ -111,7 +111,7 @@ def test_a_column_is_cast_once_its_rows_fit_and_sources_and_sinks_go_on(
     assert not any("source" in step for step in words(done.plan)), "it goes on at its offsets"
     assert orders(project) == [(1, 7), (2, 9), (3, 8)]
     assert rows(project, "SELECT * FROM total") == [{"n": 3, "s": 24}]
-    arrive(tmp_path, "2.json", (3, "30"), (4, "40"))
+    arrive(tmp_path, "2.json", (3, 30), (4, 40))
     commands.run(project)
     assert orders(project) == [(1, 7), (2, 9), (3, 30), (4, 40)]
     assert received(tmp_path) == {1: 7, 2: 9, 3: 30, 4: 40}
