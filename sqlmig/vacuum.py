@@ -35,11 +35,6 @@ class LocalStorage:
     def __init__(self, warehouse: DeltaWarehouse) -> None:
         self._warehouse = warehouse
 
-    @property
-    def is_listed(self) -> bool:
-        """False for an object store: nothing is looked for there, and nothing removed."""
-        return self._warehouse.is_local
-
     def unneeded(self, folder: str, kept: Kept, slack: float) -> Unneeded:
         """The files of a table that none of the kept versions has.
 

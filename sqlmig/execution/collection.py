@@ -74,10 +74,6 @@ class Removed:
 class Storage(Protocol):
     """What is stored, as files and folders."""
 
-    @property
-    def is_listed(self) -> bool:
-        """False where nothing can be looked for."""
-
     def unneeded(self, folder: str, kept: Kept, slack: float) -> Unneeded:
         """The files of a table that none of the kept versions has; `slack` is in seconds."""
 
@@ -161,8 +157,6 @@ class Collector:
         retention = decide(now, then, past, journal.lasting())
         found: list[Removed] = []
         tables: list[Unneeded] = []
-        if not storage.is_listed:
-            return Findings(now.deployed_seq, before)
         for folder, kept in sorted(retention.tables.items()):
             if not goes_on():
                 break

@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlmig.execution.engine import Written
 from sqlmig.ledger.records import ConnectorState, RelationState
-from sqlmig.ledger.sink_state import SinkState
 from sqlmig.program.model import RelationKind
 
 
@@ -47,8 +46,3 @@ def relation_changed(
 def connector_changed(name: str, state: ConnectorState) -> Outcome:
     """A source has changed."""
     return Outcome({"connectors": {name: state.to_dict()}})
-
-
-def sink_changed(name: str, state: SinkState) -> Outcome:
-    """A sink has changed."""
-    return Outcome({"sinks": {name: state.to_dict()}})

@@ -33,8 +33,6 @@ class Calendar:
 class FakeStorage:
     """The world's tables and offsets, as files: one for each version."""
 
-    is_listed = True
-
     def __init__(self, world: World) -> None:
         self._world = world
 
