@@ -15,7 +15,8 @@ from sqlmig.execution.delivery import has_due
 from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.lease import is_gone, plan_holder, seems_gone
 from sqlmig.execution.runner import is_stop_due
-from sqlmig.execution.tick import TickResult, has_stale
+from sqlmig.execution.staleness import has_stale
+from sqlmig.execution.tick import TickResult
 from sqlmig.ledger.deployment import Deployment, PlanInProgress
 from sqlmig.ledger.records import AppliedRevision, Kind, Status
 from sqlmig.planning.directives import Run

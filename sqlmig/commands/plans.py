@@ -15,14 +15,16 @@ from sqlmig.planning.request import Request
 from sqlmig.planning.sink_columns import check_columns, column_changes
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import (
-    BackfillStream,
     Bootstrap,
-    EvolveStream,
     Plan,
     Restore,
-    RestoreStream,
 )
 from sqlmig.planning.strategies import explain_relations
+from sqlmig.planning.stream_steps import (
+    BackfillStream,
+    EvolveStream,
+    RestoreStream,
+)
 from sqlmig.program.model import EMPTY_PROGRAM, Program
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.hooks import load_hooks

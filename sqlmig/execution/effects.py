@@ -19,10 +19,8 @@ from sqlmig.ledger.records import ConnectorState, Cut, RelationState
 from sqlmig.planning.request import observe
 from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
-    AdvanceStream,
     AlterTable,
     Attach,
-    BackfillStream,
     Bootstrap,
     Checkpoint,
     ContinueSource,
@@ -30,12 +28,10 @@ from sqlmig.planning.steps import (
     Detach,
     DetachSource,
     EmptyTable,
-    EvolveStream,
     Execute,
     Plan,
     RenameTable,
     Restore,
-    RestoreStream,
     RestoreTable,
     Resume,
     RunFunction,
@@ -43,6 +39,12 @@ from sqlmig.planning.steps import (
     Step,
     Stop,
     assert_never,
+)
+from sqlmig.planning.stream_steps import (
+    AdvanceStream,
+    BackfillStream,
+    EvolveStream,
+    RestoreStream,
 )
 from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.planning.undo import altered, find_way_back

@@ -14,7 +14,11 @@ from sqlmig.execution.engine import Engine, Mark, Period, Warehouse, Written
 from sqlmig.execution.streams import advanced, find_advance, whole
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.request import observe
-from sqlmig.planning.steps import BackfillStream, EvolveStream, RestoreStream
+from sqlmig.planning.stream_steps import (
+    BackfillStream,
+    EvolveStream,
+    RestoreStream,
+)
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import Program

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,11 +17,13 @@ from sqlmig.execution.effects import observed_cut
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.lease import Lease
+from sqlmig.execution.outcome import fresh
+from sqlmig.execution.staleness import is_stale, stale_order
 from sqlmig.execution.streams import Advance, advanced, find_advance
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import Cut, Kind, RelationState, Status
 from sqlmig.program.canonical import materialization_fingerprint
-from sqlmig.program.model import Program, View
+from sqlmig.program.model import Program, RelationKind, View
 
 
 @dataclass(frozen=True)
@@ -282,17 +284,10 @@ class Ticker:
         self._observer(events.Refresh(job.name, written.rows, seconds))
         if job.advance is not None:
             return cut.with_relation(job.name, advanced(job.state, job.advance, written))
-        fresh = RelationState(
-            job.state.folder,
-            job.state.kind,
-            written.version,
-            f"{job.state.folder}@{written.version}",
-            job.mark.fingerprint or "",
-            job.mark.inputs,
-            written.rows,
-            written.bytes,
-        )
-        return cut.with_relation(job.name, fresh)
+        kind = RelationKind(job.state.kind)
+        fingerprint = job.mark.fingerprint or ""
+        state = fresh(job.state.folder, kind, written, fingerprint, job.mark.inputs)
+        return cut.with_relation(job.name, state)
 
     def _deliver(self, cut: Cut, run: str, skip: Set[str]) -> Cut:
         if not self._program.sinks:
@@ -380,42 +375,6 @@ def _fenced_off() -> UnfinishedPlanError:
         "the tick was fenced off: another process works on the pipeline",
         hint="`sqlmig status` shows what runs; run the command again after it",
     )
-
-
-def stale_order(program: Program) -> Iterator[View]:
-    """The materialized views and streaming tables, inputs before readers."""
-    for name in program.order:
-        view = program.relations[name]
-        if isinstance(view, View) and view.is_stored:
-            yield view
-
-
-def is_stale(view: View, state: RelationState, inputs: Mapping[str, str]) -> bool:
-    """Whether the contents may differ from the query over `inputs` (input -> content id).
-
-    Contents without a fingerprint are not sqlmig's. Else equal content ids mean equal inputs, and
-    the same query over equal inputs gives the same rows, unless it is volatile.
-
-    A streaming table is stale when what it follows has other contents than those that passed.
-    """
-    if view.is_streaming:
-        return dict(state.inputs) != dict(inputs)
-    return view.volatile or not state.fingerprint or dict(state.inputs) != dict(inputs)
-
-
-def has_stale(program: Program, cut: Cut) -> bool:
-    """Whether a tick without sources would compute anything, as far as the ledger knows."""
-    moved: set[str] = set()
-    for view in stale_order(program):
-        state = cut.relations.get(view.name)
-        reads = program.followed(view.name)
-        inputs = {n: cut.relations[n].content for n in reads if n in cut.relations}
-        if state is None:
-            continue
-        is_read = len(inputs) == len(reads)
-        if moved & reads or not state.fingerprint or (is_read and dict(state.inputs) != inputs):
-            moved.add(view.name)
-    return bool(moved)
 
 
 def _difference(before: Cut, after: Cut) -> dict[str, Any] | None:

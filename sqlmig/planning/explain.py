@@ -9,10 +9,8 @@ from sqlmig.planning.explain_relations import relation_lines, relation_table
 from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     Action,
-    AdvanceStream,
     AlterTable,
     Attach,
-    BackfillStream,
     Bootstrap,
     Checkpoint,
     ContinueSource,
@@ -20,12 +18,10 @@ from sqlmig.planning.steps import (
     Detach,
     DetachSource,
     EmptyTable,
-    EvolveStream,
     Execute,
     Plan,
     RenameTable,
     Restore,
-    RestoreStream,
     RestoreTable,
     Resume,
     RunFunction,
@@ -34,6 +30,12 @@ from sqlmig.planning.steps import (
     Stop,
     Volume,
     assert_never,
+)
+from sqlmig.planning.stream_steps import (
+    AdvanceStream,
+    BackfillStream,
+    EvolveStream,
+    RestoreStream,
 )
 from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.planning.volume import size

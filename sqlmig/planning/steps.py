@@ -10,6 +10,7 @@ from sqlmig.errors import Location
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning.relation_plan import RelationPlan
 from sqlmig.planning.sink_steps import SinkAction
+from sqlmig.planning.stream_steps import StreamAction
 from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.program.diff import ProgramDiff
 
@@ -161,51 +162,6 @@ class Bootstrap:
 
 
 @dataclass(frozen=True)
-class AdvanceStream:
-    """Let a streaming table take in, with the query deployed so far, the rows that came before."""
-
-    relation: str
-
-
-@dataclass(frozen=True)
-class EvolveStream:
-    """Let a streaming table go on with its new query where the old one stopped; its rows stay.
-
-    `is_historical` says that they are then not all what the query gives.
-    """
-
-    relation: str
-    folder: str
-    is_historical: bool
-
-
-@dataclass(frozen=True)
-class BackfillStream:
-    """Replace a streaming table's rows from a time on by what the new query gives of the stream's.
-
-    The rows are told by `column`, which the table and its stream both have.
-    """
-
-    relation: str
-    folder: str
-    since: str
-    column: str
-
-
-@dataclass(frozen=True)
-class RestoreStream:
-    """Put a streaming table back to how this query left it, rows and position.
-
-    If rows have passed by the time the step runs, it goes on in place instead.
-    """
-
-    relation: str
-    folder: str
-    version: int
-    content: str
-
-
-@dataclass(frozen=True)
 class Detach:
     """Take a relation off; its data is kept."""
 
@@ -235,10 +191,7 @@ Action = (
     | DetachSource
     | SinkAction
     | Bootstrap
-    | AdvanceStream
-    | EvolveStream
-    | BackfillStream
-    | RestoreStream
+    | StreamAction
     | Detach
     | Resume
 )

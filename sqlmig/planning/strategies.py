@@ -15,17 +15,19 @@ from sqlmig.planning.relation_plan import RelationPlan, Strategy
 from sqlmig.planning.steps import (
     AlterTable,
     Attach,
-    BackfillStream,
     Bootstrap,
     CreateTable,
     Detach,
     EmptyTable,
-    EvolveStream,
     Plan,
     Restore,
-    RestoreStream,
     RestoreTable,
     Step,
+)
+from sqlmig.planning.stream_steps import (
+    BackfillStream,
+    EvolveStream,
+    RestoreStream,
 )
 from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.program.change_kinds import ChangeKind, change_kinds

@@ -13,14 +13,16 @@ from sqlmig.ledger.records import RelationState
 from sqlmig.planning import directives
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.steps import (
-    AdvanceStream,
     Attach,
-    BackfillStream,
     Blocker,
     Bootstrap,
+    Volume,
+)
+from sqlmig.planning.stream_steps import (
+    AdvanceStream,
+    BackfillStream,
     EvolveStream,
     RestoreStream,
-    Volume,
 )
 from sqlmig.planning.undo import find_way_back
 from sqlmig.program.canonical import materialization_fingerprint

@@ -7,7 +7,7 @@ import pytest
 from sqlmig.errors import DeployedMovedError, EngineError, UnfinishedPlanError
 from sqlmig.execution import events
 from sqlmig.execution.process import at_work
-from sqlmig.execution.tick import has_stale
+from sqlmig.execution.staleness import has_stale
 from sqlmig.ledger.records import Kind, Status
 from tests.fakes import Died, Pipeline, Revision, Version, World, parse
 

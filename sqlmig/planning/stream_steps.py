@@ -1,0 +1,53 @@
+"""The steps of streaming tables as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class AdvanceStream:
+    """Let a streaming table take in, with the query deployed so far, the rows that came before."""
+
+    relation: str
+
+
+@dataclass(frozen=True)
+class EvolveStream:
+    """Let a streaming table go on with its new query where the old one stopped; its rows stay.
+
+    `is_historical` says that they are then not all what the query gives.
+    """
+
+    relation: str
+    folder: str
+    is_historical: bool
+
+
+@dataclass(frozen=True)
+class BackfillStream:
+    """Replace a streaming table's rows from a time on by what the new query gives of the stream's.
+
+    The rows are told by `column`, which the table and its stream both have.
+    """
+
+    relation: str
+    folder: str
+    since: str
+    column: str
+
+
+@dataclass(frozen=True)
+class RestoreStream:
+    """Put a streaming table back to how this query left it, rows and position.
+
+    If rows have passed by the time the step runs, it goes on in place instead.
+    """
+
+    relation: str
+    folder: str
+    version: int
+    content: str
+
+
+StreamAction = AdvanceStream | EvolveStream | BackfillStream | RestoreStream
