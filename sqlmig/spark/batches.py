@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _REASON = "__sqlmig_reason"
+_ROW = "__sqlmig_row"
 
 
 @dataclass
@@ -58,18 +59,28 @@ class BatchWriter:
         rows = self._judged(frame).persist()
         try:
             is_good = F.col(_REASON).isNull()
-            counts = rows.agg(
-                F.count(F.lit(1)).alias("all"),
-                F.count(F.when(is_good, 1)).alias("good"),
-                F.count(F.when(is_good & F.col(DELETED), 1)).alias("deletes"),
-            ).collect()[0]
-            good = int(counts["good"])
-            rejected = int(counts["all"]) - good
+            # nothing but counts and short keys: a hash aggregate, in the pass that fills the cache
+            file = F.when(F.col(TIME).isNotNull(), F.col(FILE))
+            files = (
+                rows.groupBy(F.unix_micros(TIME).alias("time"), file.alias("file"))
+                .agg(
+                    F.count(F.lit(1)).alias("all"),
+                    F.count(F.when(is_good, 1)).alias("good"),
+                    F.count(F.when(is_good & F.col(DELETED), 1)).alias("deletes"),
+                )
+                .collect()
+            )
+            good = sum(int(each["good"]) for each in files)
+            deletes = sum(int(each["deletes"]) for each in files)
+            rejected = sum(int(each["all"]) for each in files) - good
             note = self._note(batch, good, rejected)
             if rejected:
                 self._reject(rows.where(F.col(_REASON).isNotNull()), batch, note)
             if good:
-                self._keep(rows.where(is_good), batch, note, has_deletes=counts["deletes"] > 0)
+                # names of files are long to sort by, and seldom say more than their times do
+                names = [FILE] if len({each["time"] for each in files}) < len(files) else []
+                ordered = rows.withColumn(ORDER, F.struct(TIME, *names, BLOCK, _ROW))
+                self._keep(ordered.where(is_good), batch, note, has_deletes=deletes > 0)
         finally:
             rows.unpersist()
 
@@ -85,12 +96,6 @@ class BatchWriter:
         """The rows with defaults filled in, their order, and why a row is bad."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        place = F.struct(
-            F.col(TIME),
-            F.when(F.col(TIME).isNotNull(), F.col(FILE)).alias("file"),
-            F.col(BLOCK),
-            F.monotonically_increasing_id().alias("row"),
-        )
         values: list[Expression] = []
         reason: Any = F.when(F.col(WHY).isNotNull(), F.col(WHY))
         for column in self.table.columns:
@@ -114,7 +119,9 @@ class BatchWriter:
             F.col(CORRUPT),
             F.col(FILE),
             F.col(DELETED),
-            place.alias(ORDER),
+            F.col(TIME),
+            F.col(BLOCK),
+            F.monotonically_increasing_id().alias(_ROW),
             reason.alias(_REASON),
         )
 

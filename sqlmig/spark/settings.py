@@ -20,6 +20,8 @@ SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.session.timeZone": "UTC",
         # The default of 50 makes reading the state of a small table take seconds.
         "spark.databricks.delta.snapshotPartitions": "2",
+        # A batch is kept to be read once more: compressing it takes longer than it saves.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
     }
 )
 

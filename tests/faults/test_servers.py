@@ -37,7 +37,7 @@ from tests.stories.running import eventually
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SEEDS = range(max(1, RUNS // 40))
-PAIRS = 4000 * 8000
+PAIRS = 4000 * 5000
 """Some seconds of work: long enough to be killed in the middle of it."""
 SQL = """\
 CREATE TABLE numbers (n INT);
@@ -46,7 +46,7 @@ CREATE MATERIALIZED VIEW pairs AS
 SELECT count(*) AS pairs, sum(pmod(hash(a, b), 2)) >= 0 AS is_hashed,
   (SELECT sum(n) FROM numbers) AS total
 FROM (SELECT /*+ REPARTITION(4) */ explode(sequence(1, 4000)) AS a),
-  (SELECT explode(sequence(1, 8000)) AS b);
+  (SELECT explode(sequence(1, 5000)) AS b);
 """
 AFTER = SQL.replace("sum(n)", "sum(n) * 10")
 

@@ -36,7 +36,7 @@ _VALUES = st.sampled_from(
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(
     st.lists(_PAIRS, min_size=3, max_size=3, unique=True),
     st.lists(st.none() | _VALUES, min_size=3, max_size=5),

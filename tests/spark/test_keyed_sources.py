@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,6 +105,31 @@ def test_a_crash_between_the_two_commits_of_a_batch_with_deletes_is_made_good(
     # then
     assert whole.rows(ALL) == [(2, "newer"), (3, "again")]
     assert half.rows(ALL) == whole.rows(ALL)
+
+
+def test_of_files_the_later_counts_and_of_one_time_the_one_with_the_later_name(
+    pipeline: Pipeline,
+) -> None:
+    # given: of one key a record in each file of a batch
+    pipeline.use(PEOPLE + "CREATE SOURCE feed INTO people USING json OPTIONS (path 'in');")
+    pipeline.create()
+    folder = pipeline.root / "in"
+    folder.mkdir()
+
+    def send(*files: tuple[str, int]) -> list[tuple[object, ...]]:
+        for name, at in files:
+            path = folder / f"{name}.json"
+            path.write_text(
+                f'{{"id": 1, "name": "first of {name}"}}\n{{"id": 1, "name": "{name}"}}'
+            )
+            os.utime(path, (at, at))
+        pipeline.ingest("people.feed")
+        return pipeline.rows(ALL)
+
+    # then
+    assert send(("b", 1_800_000_000), ("a", 1_800_000_009)) == [(1, "a")]
+    assert send(("d", 1_800_000_020), ("c", 1_800_000_020)) == [(1, "d")]
+    assert send(("e", 1_800_000_031), ("g", 1_800_000_030), ("f", 1_800_000_030)) == [(1, "e")]
 
 
 def test_in_csv_what_a_condition_names_stands_behind_the_columns(pipeline: Pipeline) -> None:

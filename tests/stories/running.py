@@ -22,7 +22,7 @@ targets:
     spark: {{master: "local[*]"}}
     warehouse: warehouse
     bootstrap_policy: allow
-    runner: {{lease: {lease}, interval: 0.2s}}
+    runner: {{lease: {lease}, interval: 1s}}
 """
 TABLES = """\
 CREATE TABLE events (id BIGINT, kind STRING);
