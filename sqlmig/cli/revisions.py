@@ -122,9 +122,14 @@ def merge_command(
     merged = commands.merge(
         opened(), revisions or ("heads",), message, rev_id=rev_id, branch_label=branch_label
     )
-    for line in _changes(merged.docstring):
+    file = merged.file
+    if file is None:
+        say("There is one head, and nothing to merge.")
+        say("  Writing revisions/heads.lock ...  done")
+        return
+    for line in _changes(file.docstring):
         say(f"  {line}")
-    say(f"  Generating {merged.path} ...  done")
+    say(f"  Generating {file.path} ...  done")
 
 
 def _changes(docstring: str) -> list[str]:

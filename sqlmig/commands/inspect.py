@@ -181,7 +181,8 @@ def check(project: Project) -> Checked:
         The difference; empty when nothing has to be frozen.
 
     Raises:
-        RevisionError: broken files, several heads, or an applied file that was edited.
+        RevisionError: broken files, several heads, an applied file that was edited, or a
+            `heads.lock` that says something else than the files.
         ProgramErrors: the SQL has mistakes.
     """
     from sqlmig.program.diff import diff_programs
@@ -193,6 +194,9 @@ def check(project: Project) -> Checked:
     graph, ledger = project.history()
     if ledger is None:
         project.directory.check()
+    lock_error = project.directory.lock_error()
+    if lock_error is not None:
+        raise lock_error
     head = resolve(graph, "head") if len(graph) else None
     frozen = project.parse(project.revision_files(head, deployment)) if head else EMPTY_PROGRAM
     return Checked(head, diff_programs(frozen, project.parse(project.working_files())))

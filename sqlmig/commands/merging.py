@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from sqlmig.commands.project import Project
@@ -19,6 +19,13 @@ from sqlmig.revisions.identifier import resolve_all
 from sqlmig.revisions.render import new_revision_id
 
 
+@dataclass(frozen=True)
+class Merged:
+    """What a merge wrote: the revision's file; None when that was `heads.lock` alone."""
+
+    file: RevisionFile | None
+
+
 def merge(
     project: Project,
     revisions: Sequence[str] = ("heads",),
@@ -26,7 +33,7 @@ def merge(
     *,
     rev_id: str | None = None,
     branch_label: str | None = None,
-) -> RevisionFile:
+) -> Merged:
     """Write a revision that has several heads as parents.
 
     Its program has the changes of all of them since their common ancestor. When `pipeline/` holds
@@ -36,6 +43,9 @@ def merge(
         revisions: names of the heads; by default all.
         message: by default "merge A and B".
 
+    Returns:
+        The file written; None in it when there is one head, and only `heads.lock` was not right.
+
     Raises:
         RevisionError: fewer than two heads, or both sides change one relation; nothing is written.
     """
@@ -43,6 +53,9 @@ def merge(
     deployed = project.starting_point(*revisions)
     names = sorted({n for text in revisions for n in resolve_all(graph, text, deployed)})
     if len(names) < 2:
+        if tuple(revisions) == ("heads",) and names and project.directory.lock_error() is not None:
+            project.directory.write_lock()
+            return Merged(None)
         raise RevisionError(
             "there is nothing to merge: "
             + (f"`{names[0]}` is the only head" if names else "there are no revisions"),
@@ -67,7 +80,7 @@ def merge(
         known=ledger.known.values() if ledger else (),
     )
     _update_pipeline(project, names, files)
-    return file
+    return Merged(file)
 
 
 def _diff_lines(project: Project, names: Sequence[str], joined: Program) -> list[str]:

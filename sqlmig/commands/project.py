@@ -188,9 +188,7 @@ class Project:
     @property
     def file_heads(self) -> tuple[str, ...]:
         """The revisions with a file that no other file follows, sorted."""
-        files = self.directory.files
-        parents = {parent for file in files.values() for parent in file.down_revisions}
-        return tuple(sorted(set(files) - parents))
+        return tuple(self.directory.heads)
 
     def working_files(self) -> Mapping[str, str]:
         """The SQL and the functions in Python that people edit: path -> text, sorted.
@@ -295,12 +293,21 @@ def deployed(project: Project) -> Deployment:
 def init(path: str | Path) -> tuple[Path, ...]:
     """Make a new project that works at once; the files written, sorted.
 
+    Revision files that are there already are kept, and their heads are locked.
+
     Raises:
         ConfigError: a file of a project is there already; nothing was written.
+        RevisionError: revision files that are there are broken; nothing was written.
     """
     from sqlmig.templating import copy_project
 
-    return copy_project(Path(path))
+    directory = RevisionDirectory(Path(path) / "revisions", root=Path(path))
+    has_revisions = bool(directory.files)
+    written = copy_project(Path(path))
+    if not has_revisions:
+        return written
+    directory.write_lock()
+    return tuple(sorted({*written, directory.lock_path}))
 
 
 def counts_from_deployed(name: str) -> bool:

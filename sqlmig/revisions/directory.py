@@ -1,6 +1,6 @@
 """The folder of revision files: reads all, finds one, writes a new one, replaces an unapplied one.
 
-It knows files and their names. What is applied, and whether a file may be replaced, is for its
+It knows files and their names, and keeps `heads.lock` beside them. What is applied, and whether a file may be replaced, is for its
 caller.
 """
 
@@ -10,11 +10,15 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlmig.errors import Location, RevisionError
 from sqlmig.revisions.errors import raise_all
 from sqlmig.revisions.file import RevisionFile, parse_revision
 from sqlmig.revisions.graph import Node, RevisionGraph
+
+if TYPE_CHECKING:
+    from sqlmig.revisions.lock import HeadsLock
 
 
 class RevisionDirectory:
@@ -65,6 +69,61 @@ class RevisionDirectory:
     def get(self, revision: str) -> RevisionFile | None:
         """The file with exactly this id, or None."""
         return self.files.get(revision)
+
+    @property
+    def heads(self) -> Mapping[str, RevisionFile]:
+        """The files that no other file follows, by id, sorted."""
+        parents = {parent for file in self.files.values() for parent in file.down_revisions}
+        return {name: self.files[name] for name in sorted(set(self.files) - parents)}
+
+    @property
+    def lock_path(self) -> Path:
+        """Where the heads are locked; projects that were begun without it get it later."""
+        from sqlmig.revisions.lock import LOCK_NAME
+
+        return self.path / LOCK_NAME
+
+    def lock(self) -> HeadsLock | None:
+        """What `heads.lock` says; None where there is none.
+
+        Raises:
+            RevisionError: it can't be read.
+        """
+        from sqlmig.revisions.lock import ANEW, parse_lock
+
+        if not self.lock_path.exists():
+            return None
+        shown = self._shown(self.lock_path)
+        try:
+            text = _read(str(self.lock_path), shown)
+        except RevisionError as error:
+            raise RevisionError(error.message, location=error.location, hint=ANEW) from None
+        return parse_lock(text, shown)
+
+    def lock_error(self) -> RevisionError | None:
+        """What is wrong with `heads.lock`, or None; a missing one is right.
+
+        Raises:
+            RevisionError: broken revision files.
+        """
+        from sqlmig.revisions.lock import mismatch
+
+        try:
+            lock = self.lock()
+        except RevisionError as error:
+            return error
+        return mismatch(lock, self.heads, self._shown(self.lock_path)) if lock else None
+
+    def write_lock(self) -> None:
+        """Write the heads as they are now into `heads.lock`, unless it says so already.
+
+        Raises:
+            RevisionError: broken revision files.
+        """
+        from sqlmig.revisions.lock import render_lock
+
+        if not self.lock_path.is_file() or self.lock_error() is not None:
+            self._put(self.lock_path, render_lock(self.heads))
 
     def check(self) -> None:
         """Read every file whole, which `files` doesn't: its program, and the syntax of its hooks.
@@ -197,7 +256,7 @@ class RevisionDirectory:
                     and not entry.name.startswith(("_", "."))
                     and entry.is_file()
                 )
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def _shown(self, path: Path) -> str:
@@ -207,7 +266,15 @@ class RevisionDirectory:
             return str(path)
 
     def _write(self, path: Path, text: str) -> None:
-        """Write the whole file or nothing, and read the folder again at the next use."""
+        """Write a revision, read the folder again at the next use, and lock its heads."""
+        self._put(path, text)
+        self._files = None
+        self._graph = None
+        self.write_lock()
+
+    @staticmethod
+    def _put(path: Path, text: str) -> None:
+        """Write the whole file or nothing."""
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
@@ -216,8 +283,6 @@ class RevisionDirectory:
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
-        self._files = None
-        self._graph = None
 
 
 def _read(path: str, shown: str) -> str:

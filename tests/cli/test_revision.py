@@ -42,6 +42,20 @@ def test_init_here_needs_no_cd_and_keeps_what_is_there(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text() == "mine"
 
 
+def test_init_keeps_revisions_that_are_there_and_locks_their_heads(
+    school: Shell, tmp_path: Path
+) -> None:
+    file = school.freeze("aaaa1111")
+    lock = school.read("revisions/heads.lock")
+    other = Shell(tmp_path / "other")
+    other.write(f"revisions/{file.name}", file.read_text())
+
+    said = Shell(tmp_path)("init", "other")
+
+    assert "  Creating other/revisions/heads.lock ...  done\n" in said.err
+    assert other.read("revisions/heads.lock") == lock
+
+
 def test_init_refuses_a_project_and_a_file(school: Shell, tmp_path: Path) -> None:
     before = sorted(school.folder.rglob("*"))
 
@@ -97,7 +111,7 @@ def test_without_a_change_no_revision_is_made(school: Shell) -> None:
     assert said.err == (
         "No changes since aaaa1111: no revision made.\n\nhint: `--empty` makes one for hooks\n"
     )
-    assert len(list((school.folder / "revisions").iterdir())) == 1
+    assert len(list((school.folder / "revisions").glob("*.py"))) == 1
     answer = school("revision", "-m", "none", "--json").json
     assert answer["revision"] is answer["path"] is None
 
@@ -207,7 +221,7 @@ def test_names_that_cant_be_are_refused_and_nothing_is_written(
     said = school("revision", "-m", "x", "--empty", *words, code=1)
 
     assert message in said.err
-    assert len(list((school.folder / "revisions").iterdir())) == 1
+    assert len(list((school.folder / "revisions").glob("*.py"))) == 1
 
 
 def test_renames_are_suggested_as_comments(school: Shell) -> None:
@@ -278,6 +292,8 @@ def test_check_and_others_refuse_an_edited_file_that_was_applied(school: Shell) 
 
     school("stamp", "head", "--purge")
     school.write("pipeline/views.sql", VIEWS.replace("> 90", "> 80"))
+    assert "heads.lock: the file of `aaaa1111` was edited" in school("check", code=1).err
+    school("merge")
     school("check")
 
 

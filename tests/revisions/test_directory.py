@@ -53,7 +53,7 @@ def test_what_was_added_is_read_back(directory: RevisionDirectory) -> None:
     assert again.get("b") == second
     assert again.graph.heads == directory.graph.heads == ("b",)
     assert second.files == {"pipeline/a.sql": "-- b\n"}
-    assert sorted(path.name for path in directory.path.iterdir()) == [
+    assert sorted(path.name for path in directory.path.glob("*.py")) == [
         "20260610_a_make_a.py",
         "20260610_b_make_b.py",
     ]
@@ -164,4 +164,4 @@ def test_a_replaced_file_keeps_its_name_and_its_hooks(directory: RevisionDirecto
     assert again.message == "other"
     assert again.files == {"b.sql": "2"}
     assert "op.execute('ours')" in again.text
-    assert [entry.name for entry in directory.path.iterdir()] == [path.name]
+    assert sorted(entry.name for entry in directory.path.iterdir()) == [path.name, "heads.lock"]
