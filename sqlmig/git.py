@@ -87,6 +87,40 @@ def read_git_state(path: Path) -> GitState | None:
     )
 
 
+def edited_files(folder: Path) -> frozenset[str] | None:
+    """The files below `folder` that hold what people have edited and not committed.
+
+    What Git itself has put there in a merge, rebase or cherry-pick that is not committed yet is no
+    edit, unless somebody touched it since.
+
+    Returns:
+        Paths relative to `folder`, with `/`; None where there is no Git to ask.
+    """
+    if not folder.is_dir() or not _may_be_in_repository(folder.resolve()):
+        return None
+    git = _git(folder)
+    prefix = _run(git, "rev-parse", "--show-prefix")
+    listed = _run(
+        git, "status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--", "."
+    )
+    if prefix is None or listed is None:
+        return None
+    is_merging = any(
+        _run(git, "rev-parse", "--quiet", "--verify", name) is not None
+        for name in ("MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
+    )
+    found = set()
+    for entry in listed.split("\0"):
+        kind, _, rest = entry.partition(" ")
+        fields = {"1": 7, "u": 9, "?": 0}.get(kind)
+        if fields is None:
+            continue
+        staged_by_git = kind == "1" and rest[1:2] == "." and is_merging
+        if not staged_by_git:
+            found.add(rest.split(" ", fields)[fields].removeprefix(prefix))
+    return frozenset(found)
+
+
 def without_credentials(address: str) -> str:
     """A remote's address without user, password, query and fragment.
 

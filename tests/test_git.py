@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlmig.git import GitState, read_git_state, without_credentials
+from sqlmig.git import GitState, edited_files, read_git_state, without_credentials
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
@@ -219,3 +219,44 @@ def test_gitpython_is_not_imported_where_there_is_no_repository(tmp_path: Path) 
     )
 
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)
+
+
+def test_edited_files_are_those_that_people_touched_and_did_not_commit(repository: Path) -> None:
+    project = repository / "pipelines" / "school"
+    assert edited_files(project) == frozenset()
+
+    (project / "b c.sql").write_text("1")
+    (project / "sub").mkdir()
+    (project / "sub" / "d.sql").write_text("1")
+    git(repository, "add", str(project / "sub"))
+    (project / "a.sql").write_text("2")
+    (repository / "other.txt").write_text("2")
+
+    assert edited_files(project) == frozenset({"a.sql", "b c.sql", "sub/d.sql"})
+    assert edited_files(project / "nowhere") is None
+
+
+def test_what_git_merged_by_itself_is_no_edit_until_it_is_touched(repository: Path) -> None:
+    project = repository / "pipelines" / "school"
+    (project / "lock").write_text("1")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "lock")
+    git(repository, "switch", "--quiet", "-c", "feature")
+    for name, text in (("lock", "2"), ("b.sql", "1")):
+        (project / name).write_text(text)
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "theirs")
+    git(repository, "switch", "--quiet", "main")
+    (project / "lock").write_text("3")
+    git(repository, "commit", "--quiet", "-am", "ours")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(repository, "merge", "feature")
+
+    assert edited_files(project) == frozenset({"lock"}), "it is unmerged"
+
+    (project / "b.sql").write_text("2")
+    assert edited_files(project) == frozenset({"lock", "b.sql"})
+
+
+def test_without_a_repository_nobody_knows_what_was_edited(tmp_path: Path) -> None:
+    assert edited_files(tmp_path) is None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlmig.commands.data import execute, query
     from sqlmig.commands.deploy import approve, downgrade, reject, repair, upgrade
     from sqlmig.commands.inspect import branches, check, current, diff, heads, history, show
-    from sqlmig.commands.merging import merge
+    from sqlmig.commands.merging import abort_merge, continue_merge, merge
     from sqlmig.commands.plans import make_plan
     from sqlmig.commands.project import Project, init, open_project
     from sqlmig.commands.revise import revision
@@ -31,7 +31,7 @@ _MODULES = {
     "data": ("execute", "query"),
     "deploy": ("approve", "downgrade", "reject", "repair", "upgrade"),
     "inspect": ("branches", "check", "current", "diff", "heads", "history", "show"),
-    "merging": ("merge",),
+    "merging": ("abort_merge", "continue_merge", "merge"),
     "plans": ("make_plan",),
     "project": ("Project", "init", "open_project"),
     "revise": ("revision",),
@@ -43,10 +43,12 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Project",
+    "abort_merge",
     "approve",
     "branches",
     "check",
     "checkpoint",
+    "continue_merge",
     "current",
     "diff",
     "downgrade",

@@ -185,16 +185,18 @@ def check(project: Project) -> Checked:
             `heads.lock` that says something else than the files.
         ProgramErrors: the SQL has mistakes.
     """
+    from sqlmig.commands.unfinished import refuse_unfinished
     from sqlmig.program.diff import diff_programs
     from sqlmig.program.model import EMPTY_PROGRAM
 
+    refuse_unfinished(project)
     _ = project.directory.files
     deployment = project.deployment()
     refuse_edited(project, deployment)
     graph, ledger = project.history()
     if ledger is None:
         project.directory.check()
-    lock_error = project.directory.lock_error()
+    lock_error = project.directory.lock_error(ledger.known.values() if ledger else ())
     if lock_error is not None:
         raise lock_error
     head = resolve(graph, "head") if len(graph) else None

@@ -1,29 +1,55 @@
-"""`merge`: joins heads whose programs are equal or differ in disjoint relations."""
+"""`merge`: joins heads statement by statement; what both changed differently is for a person."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
+from sqlmig.commands.joining import Join, describe_join, history_of, join_revisions, side_of
+from sqlmig.commands.pipeline_files import (
+    can_hold,
+    edited_paths,
+    parsed_pipeline,
+    write_pipeline,
+)
 from sqlmig.commands.project import Project
-from sqlmig.errors import Location, ProgramErrors, RevisionError
+from sqlmig.commands.unfinished import (
+    Unfinished,
+    digests_of,
+    forget,
+    keep,
+    refuse_moved,
+    refuse_unfinished,
+    unfinished,
+)
+from sqlmig.errors import Location, RevisionError
 from sqlmig.planning.explain import describe_diff
-from sqlmig.program.combine import combine, describe
 from sqlmig.program.diff import diff_programs
-from sqlmig.program.model import EMPTY_PROGRAM, Program
+from sqlmig.program.model import Program
 from sqlmig.revisions.errors import listed
 from sqlmig.revisions.file import RevisionFile
-from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.identifier import resolve_all
 from sqlmig.revisions.render import new_revision_id
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge wrote: the revision's file; None when that was `heads.lock` alone."""
+    """What a merge wrote.
+
+    Args:
+        file: the revision's; None when that was `heads.lock` alone.
+        edited: files of `pipeline/` with edits of somebody, for which it was left as it is.
+        copied: files of `pipeline/` that no revision had so; copies are in `.sqlmig/before`.
+    """
 
     file: RevisionFile | None
+    edited: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
+
+
+class MergeConflict(RevisionError):
+    """Both sides changed something, each in its own way; `pipeline/` has it between marks."""
 
 
 def merge(
@@ -36,20 +62,24 @@ def merge(
 ) -> Merged:
     """Write a revision that has several heads as parents.
 
-    Its program has the changes of all of them since their common ancestor. When `pipeline/` holds
-    the program of one of them, it is brought to the joined one, too.
+    Its program has the changes of all of them since their common ancestor, and `pipeline/` is
+    brought to it.
 
     Args:
         revisions: names of the heads; by default all.
         message: by default "merge A and B".
 
     Returns:
-        The file written; None in it when there is one head, and only `heads.lock` was not right.
+        What was written; no revision when there is one head, and only `heads.lock` was not right.
 
     Raises:
-        RevisionError: fewer than two heads, or both sides change one relation; nothing is written.
+        MergeConflict: both sides changed something differently, or what they make doesn't go
+            together: `pipeline/` holds it for a person to solve, and `continue_merge` goes on.
+        RevisionError: fewer than two heads; another merge is unfinished; there are conflicts, and
+            `pipeline/` has edits, or there are more than two heads. Nothing is written.
     """
-    graph, ledger = project.history()
+    refuse_unfinished(project)
+    graph, _ = project.history()
     deployed = project.starting_point(*revisions)
     names = sorted({n for text in revisions for n in resolve_all(graph, text, deployed)})
     if len(names) < 2:
@@ -62,120 +92,186 @@ def merge(
             hint="`sqlmig heads` lists the heads; name two or more",
         )
     for name in names:
-        over = [n for n in names if n != name and name in _history(graph, n)]
+        over = [n for n in names if n != name and name in history_of(graph, n)]
         if over:
             raise RevisionError(
                 f"revision {name} is below {over[0]}, which has all its changes",
                 hint="`sqlmig heads` lists the heads",
             )
-    files, joined = _joined(project, graph, names)
-    file = project.directory.add(
-        revision=rev_id or new_revision_id(),
-        down_revisions=names,
-        message=message or f"merge {', '.join(names[:-1])} and {names[-1]}",
-        created=datetime.now(timezone.utc),
-        files=files,
-        branch_labels=(branch_label,) if branch_label else (),
-        diff_lines=_diff_lines(project, names, joined),
-        known=ledger.known.values() if ledger else (),
+    names, texts = _ours_first(project, names)
+    joined = join_revisions(project, graph, names, texts)
+    asked = _Asked(tuple(sorted(names)), message, rev_id, branch_label)
+    if joined.program is None:
+        raise _stopped(project, joined, asked, [*texts.values(), *_sides(project, names)])
+    file = _add(project, asked, joined.files, joined.program)
+    return _bring_along(project, file, joined.program, [*texts.values(), *_sides(project, names)])
+
+
+def continue_merge(
+    project: Project,
+    message: str = "",
+    *,
+    rev_id: str | None = None,
+    branch_label: str | None = None,
+) -> Merged:
+    """Write the merge with the program in `pipeline/`, where a person has solved the conflicts.
+
+    Without an unfinished merge, it is one of all heads, which are two: so a person who solved it
+    beforehand goes on.
+
+    Raises:
+        ProgramErrors: conflict marks are left, or the SQL has mistakes.
+        RevisionError: there is nothing to merge, or the heads have changed since.
+    """
+    state = unfinished(project, "merge")
+    if state is None:
+        refuse_unfinished(project)
+        names = tuple(project.history()[0].heads)
+        if len(names) != 2:
+            raise RevisionError(
+                "there is no unfinished merge", hint="`sqlmig merge` begins one of all heads"
+            )
+    else:
+        refuse_moved(project, state)
+        names = state.revisions
+    files = project.working_files()
+    program = project.parse(files)
+    asked = _Asked(
+        names,
+        message or (state.message if state else ""),
+        rev_id or (state.rev_id if state else None),
+        branch_label or (state.branch_label if state else None),
     )
-    _update_pipeline(project, names, files)
+    file = _add(project, asked, files, program)
+    forget(project)
     return Merged(file)
 
 
-def _diff_lines(project: Project, names: Sequence[str], joined: Program) -> list[str]:
-    lines = []
-    for name in names:
-        changes = describe_diff(diff_programs(_program(project, name), joined))
-        lines += [f"since {name}:", *(f"  {line}" for line in changes or ["no changes"])]
-    return lines
-
-
-def _joined(
-    project: Project, graph: RevisionGraph, names: Sequence[str]
-) -> tuple[Mapping[str, str], Program]:
-    """The program that has the changes of all of `names`, as it is to be frozen and as parsed.
+def abort_merge(project: Project) -> None:
+    """Give an unfinished merge up: `pipeline/` is again what it was before.
 
     Raises:
-        RevisionError: two of them change one relation, or what they make doesn't go together.
+        RevisionError: there is none.
     """
-    files, joined = _files(project, names[0]), _program(project, names[0])
-    seen = _history(graph, names[0])
-    for theirs in names[1:]:
-        history = _history(graph, theirs)
-        base_files, base = _base(project, graph, seen & history)
-        # statements are taken as they are frozen, with variables in place
-        files, conflicts = combine(
-            _with_files(base, base_files),
-            _with_files(joined, files),
-            _with_files(_program(project, theirs), _files(project, theirs)),
+    state = unfinished(project, "merge")
+    if state is None:
+        refuse_unfinished(project)
+        raise RevisionError(
+            "there is no unfinished merge", hint="`sqlmig merge` begins one of all heads"
         )
-        sides = names[: names.index(theirs)]
-        if conflicts:
-            others = " or ".join(f"`{side}`" for side in sides)
-            raise RevisionError(
-                f"{describe(conflicts)} {'is' if len(conflicts) == 1 else 'are'} changed by "
-                f"`{theirs}`, and in another way by {others}",
-                hint="make a revision on top of one of them that changes it as the other one "
-                f"does: `sqlmig revision -m ... --head {names[0]}`; then merge again",
-            )
-        try:
-            joined = project.parse(files)
-        except ProgramErrors as error:
-            first = error.errors[0]
-            raise RevisionError(
-                f"{listed([*sides, theirs])} don't go together: {first.message}",
-                location=Location(first.location.path) if first.location else None,
-                hint="one of them changes what the other one needs; make a revision on top of one "
-                f"that fits both: `sqlmig revision -m ... --head {names[0]}`; then merge again",
-            ) from error
-        seen |= history
-    return files, joined
+    write_pipeline(project, state.before)
+    forget(project)
 
 
-def _base(
-    project: Project, graph: RevisionGraph, common: frozenset[str]
-) -> tuple[Mapping[str, str], Program]:
-    """The program that two sides come from.
+@dataclass(frozen=True)
+class _Asked:
+    """The parents, sorted, and what the new revision shall be called."""
 
-    Where histories cross there are several newest common ancestors; the base is then what they
-    make when they are joined, as in Git's recursive merge: with only one of them, a side that took
-    a change of the other one back would seem not to have touched it.
+    parents: tuple[str, ...]
+    message: str
+    rev_id: str | None
+    branch_label: str | None
+
+
+def _add(
+    project: Project, asked: _Asked, files: Mapping[str, str], program: Program
+) -> RevisionFile:
+    names = asked.parents
+    _, ledger = project.history()
+    lines = []
+    for name in names:
+        changes = describe_diff(diff_programs(side_of(project, name).program, program))
+        lines += [f"since {name}:", *(f"  {line}" for line in changes or ["no changes"])]
+    return project.directory.add(
+        revision=asked.rev_id or new_revision_id(),
+        down_revisions=names,
+        message=asked.message or f"merge {', '.join(names[:-1])} and {names[-1]}",
+        created=datetime.now(timezone.utc),
+        files=files,
+        branch_labels=(asked.branch_label,) if asked.branch_label else (),
+        diff_lines=lines,
+        known=ledger.known.values() if ledger else (),
+    )
+
+
+def _sides(project: Project, names: Sequence[str]) -> list[Mapping[str, str]]:
+    return [project.revision_files(name) for name in names]
+
+
+def _ours_first(
+    project: Project, names: Sequence[str]
+) -> tuple[list[str], Mapping[str, Mapping[str, str]]]:
+    """The revisions with the one that is checked out first, and its files as they are edited.
+
+    Comments and layout that are in no revision yet are so taken along.
     """
-    tops = [name for name in sorted(common) if common.isdisjoint(graph.children(name))]
-    if not tops:
-        return {}, EMPTY_PROGRAM
-    return _joined(project, graph, tops)
+    program = parsed_pipeline(project)
+    if program is not None:
+        for name in names:
+            if diff_programs(side_of(project, name).program, program).is_empty:
+                order = [name, *(other for other in names if other != name)]
+                return order, {name: project.working_files()}
+    try:
+        lock = project.directory.lock()
+    except RevisionError:
+        lock = None
+    ours = lock.ours if lock and lock.ours else frozenset()
+    return sorted(names, key=lambda name: (name not in ours, name)), {}
 
 
-def _history(graph: RevisionGraph, name: str) -> frozenset[str]:
-    """The revisions whose changes a program holds: what it depends on needn't be among them."""
-    return graph.ancestors(name, dependencies=False)
+def _bring_along(
+    project: Project, file: RevisionFile, program: Program, sides: Sequence[Mapping[str, str]]
+) -> Merged:
+    """Let `pipeline/` hold the joined program, if it holds nothing that somebody works on."""
+    working = parsed_pipeline(project)
+    is_there = working is not None and diff_programs(working, program).is_empty
+    if is_there or not can_hold(project, file.files):
+        return Merged(file)
+    edited = edited_paths(project, file.files, sides)
+    if edited:
+        return Merged(file, edited=edited)
+    return Merged(file, copied=write_pipeline(project, file.files, sides))
 
 
-def _with_files(program: Program, files: Mapping[str, str]) -> Program:
-    return replace(program, files=dict(sorted(files.items())))
-
-
-def _files(project: Project, name: str) -> Mapping[str, str]:
-    return project.revision_files(name)
-
-
-def _program(project: Project, name: str) -> Program:
-    return project.parse(_files(project, name))
-
-
-def _update_pipeline(project: Project, names: Sequence[str], files: Mapping[str, str]) -> None:
-    """Write `files` into `pipeline/` if that holds one side's program and nothing else."""
-    working = dict(project.working_files())
-    if working == dict(files) or all(dict(_files(project, n)) != working for n in names):
-        return
-    folder = (project.root / "pipeline").resolve()
-    if not all((project.root / path).resolve().is_relative_to(folder) for path in files):
-        return
-    for path in set(working) - set(files):
-        (project.root / path).unlink()
-    for path, text in files.items():
-        target = project.root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", newline="\n")
+def _stopped(
+    project: Project, joined: Join, asked: _Asked, sides: Sequence[Mapping[str, str]]
+) -> RevisionError:
+    """Write the conflicts into `pipeline/`, and the error that tells them."""
+    told = describe_join(joined)
+    shown = "\n".join(f"  {line}" for line in told.split("\n"))
+    done = joined.ours.name.split(" and ")
+    both = listed([*done, joined.theirs.name])
+    if len(asked.parents) > 2:
+        first = done if len(done) > 1 else [*done, joined.theirs.name]
+        return RevisionError(
+            f"{both} don't go together; nothing was written:\n\n{shown}",
+            hint=f"join two at a time: `sqlmig merge {' '.join(first)}`",
+        )
+    if not can_hold(project, joined.files):
+        return RevisionError(
+            f"{both} don't go together, and not all their files lie in pipeline/:\n\n{shown}",
+            hint="make a revision on top of one of them that changes it as the other one does: "
+            f"`sqlmig revision -m ... --head {done[0]}`; then merge again",
+        )
+    before = project.pipeline_texts()
+    edited = edited_paths(project, joined.files, [joined.base.files, *sides])
+    if edited:
+        return RevisionError(
+            f"{both} don't go together, and this has edits that would be overwritten:\n\n{shown}",
+            location=Location(edited[0]),
+            hint="put your edits aside, for instance with `git stash`, and merge again; "
+            "or, if pipeline/ is the solved program already: `sqlmig merge --continue`",
+        )
+    state = Unfinished(
+        verb="merge",
+        revisions=asked.parents,
+        digests=digests_of(project, asked.parents),
+        before=before,
+        written=tuple(sorted(joined.files)),
+        message=asked.message,
+        rev_id=asked.rev_id,
+        branch_label=asked.branch_label,
+    )
+    keep(project, state)
+    write_pipeline(project, joined.files)
+    return MergeConflict(f"{both} don't go together:\n\n{shown}", hint=state.hint)

@@ -188,14 +188,33 @@ class Project:
     @property
     def file_heads(self) -> tuple[str, ...]:
         """The revisions with a file that no other file follows, sorted."""
-        return tuple(self.directory.heads)
+        return tuple(self.directory.heads())
 
     def working_files(self) -> Mapping[str, str]:
         """The SQL and the functions in Python that people edit: path -> text, sorted.
 
         Raises:
-            ProgramErrors: there is no `pipeline/`, or files that can't be read.
+            ProgramErrors: there is no `pipeline/`, or files that can't be read or have conflict
+                marks.
         """
+        from sqlmig.program.marks import line_of_mark
+
+        files = self.pipeline_texts()
+        marks = [
+            ProgramError(
+                "a conflict mark is left",
+                location=Location(path, line),
+                hint="solve the conflict; `sqlmig merge` joins what two heads changed",
+            )
+            for path, text in files.items()
+            if (line := line_of_mark(text)) is not None
+        ]
+        if marks:
+            raise ProgramErrors(marks)
+        return files
+
+    def pipeline_texts(self) -> dict[str, str]:
+        """As `working_files`, also with conflict marks in them."""
         folder = self.root / "pipeline"
         files: dict[str, str] = {}
         errors: list[ProgramError] = []

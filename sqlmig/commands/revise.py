@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from sqlmig.commands.project import Project
+from sqlmig.commands.unfinished import refuse_unfinished
 from sqlmig.errors import Location, RevisionError
 from sqlmig.revisions.file import RevisionFile
 from sqlmig.revisions.identifier import resolve
@@ -57,6 +58,7 @@ def revision(
         ProgramErrors: the SQL has mistakes.
         RevisionError: no such head, several heads, or the head is applied.
     """
+    refuse_unfinished(project)
     directory = project.directory
     if amend:
         return _amend(project, message, head)
@@ -134,6 +136,7 @@ def _amend(project: Project, message: str, head: str) -> NewRevision:
         diff_lines=_lines(difference),
         up_lines=up_lines,
         down_lines=down_lines,
+        known=ledger.known.values() if ledger else (),
     )
     return NewRevision(amended, difference, file.down_revisions)
 

@@ -1,103 +1,177 @@
 """Combines two programs that come from one: statement by statement. Pure; it knows no revisions.
 
-A file of functions in Python is one unit: what its parts mean depends on the others.
-
 A three-way merge as Git's, whose unit is a statement instead of a line: what only one side changed
 is taken from that side, its comments too; what both changed counts as one change when it means the
-same, and is a conflict otherwise. Whether the combined statements go together is for the parser.
+same, and is a conflict otherwise. So is what one side removed and the other reads from now on.
+Whether the combined statements go together otherwise is for the parser.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
+from sqlmig.errors import Location
 from sqlmig.program.canonical import fingerprint, plain_text
-from sqlmig.program.declared import is_python
-from sqlmig.program.forms import BrokenForm, ConnectorForm, read_form
-from sqlmig.program.function_form import FunctionForm
-from sqlmig.program.lexer import split_statements, tokenize
-from sqlmig.program.model import Program, View
+from sqlmig.program.marks import Labels, lines_of_conflicts
+from sqlmig.program.model import Language, Program, View
+from sqlmig.program.pieces import (
+    Files,
+    Key,
+    Place,
+    places_of,
+    put,
+    put_marked,
+    put_tails,
+    read_files,
+    text_of,
+)
 from sqlmig.program.query import read_query
-
-Key = tuple[str, str]
-_SAME_LINE = re.compile(r"[ \t]*--[^\n]*(?=\n|\Z)")
-"""A comment behind a statement, in its last line."""
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """A relation, connector, function or file that both sides changed, each in its own way."""
+    """A relation, connector, function or file that both sides changed, each in its own way.
+
+    Args:
+        what: "relation", "source", "sink", "function", "file" or "statement".
+        name: of the thing; of a connector `<relation>.<connector>`, of a file its path.
+        readers: one side removed it, and these statements of the other one are new or changed and
+            read it; none where both sides changed it.
+        location: its marks in the combined files.
+    """
 
     what: str
     name: str
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """A statement of a file.
-
-    Args:
-        key: what it creates; None for what stands after the last statement.
-        text: the comments before it, and the statement without its semicolon.
-        end: the semicolon, if there is one, and a comment in the same line.
-        is_closed: there is a semicolon.
-    """
-
-    key: Key | None
-    text: str
-    end: str = ""
-    is_closed: bool = False
-
-    @property
-    def core(self) -> tuple[str, str]:
-        """What is compared as text: all but the space around it and the semicolon."""
-        return self.text.strip(), self.end.replace(";", "").strip()
-
-
-_Files = Mapping[str, Sequence[_Piece]]
+    readers: tuple[str, ...] = ()
+    location: Location | None = field(default=None, compare=False)
 
 
 def combine(
-    base: Program, ours: Program, theirs: Program
+    base: Program,
+    ours: Program,
+    theirs: Program,
+    *,
+    unknown: frozenset[Key] = frozenset(),
+    labels: Labels = Labels(),  # noqa: B008 - it is frozen
 ) -> tuple[Mapping[str, str], tuple[Conflict, ...]]:
     """Bring the changes from `base` to `theirs` into `ours`.
 
     Args:
         base: the program that both come from.
         ours, theirs: the two sides.
+        unknown: statements of which it is not known what they were in the base: a difference
+            between the sides is a conflict.
+        labels: what the marks of a conflict call the three.
 
     Returns:
-        The combined files, path -> text, and what both sides changed differently; with conflicts
-        the files are those of `ours`.
+        The combined files, path -> text, and the conflicts, sorted; each stands in the files as
+        ours, base and theirs between marks.
     """
-    from_base, from_ours, from_theirs = (_files(p) for p in (base, ours, theirs))
-    places_base, places_ours, places_theirs = map(_places, (from_base, from_ours, from_theirs))
+    from_base, from_ours, from_theirs = (read_files(p.files) for p in (base, ours, theirs))
+    places_base, places_ours, places_theirs = map(places_of, (from_base, from_ours, from_theirs))
     spelling = any(p.spelling_counts for p in (base, ours, theirs))
+    still_read = dict(
+        (*_still_read(base, ours, theirs, spelling), *_still_read(base, theirs, ours, spelling))
+    )
     files = {path: list(pieces) for path, pieces in from_ours.items()}
-    conflicts: list[Conflict] = []
-    for key in [*places_theirs, *sorted(set(places_base) - set(places_theirs))]:
+    conflicts: dict[Key, Conflict] = {}
+    for key in [*places_theirs, *sorted((set(places_base) | unknown) - set(places_theirs))]:
         was, mine, other = (p.get(key) for p in (places_base, places_ours, places_theirs))
-        if _is_same_text(was, other) or _is_same_text(mine, other):
+        is_known = key not in unknown
+        if key in still_read:
+            conflicts[key] = still_read[key]
+        elif _is_same_text(mine, other) or (is_known and _is_same_text(was, other)):
             continue
-        if not _is_same_text(was, mine):
-            if _is_same(key, ours, theirs, spelling) or _is_same(key, base, theirs, spelling):
+        elif not (is_known and _is_same_text(was, mine)):
+            if _is_same(key, ours, theirs, spelling):
                 continue
-            if not _is_same(key, base, ours, spelling):
-                conflicts.append(Conflict(*key))
+            if is_known and _is_same(key, base, theirs, spelling):
                 continue
-        _put(files, key, other)
-    if conflicts:
-        return ours.files, tuple(sorted(conflicts, key=lambda c: (c.what, c.name)))
-    _put_tails(files, from_base, from_theirs)
+            if not (is_known and _is_same(key, base, ours, spelling)):
+                conflicts[key] = Conflict(*key)
+        if key in conflicts:
+            put_marked(files, key, mine, was, other, labels)
+        else:
+            put(files, key, other)
+    put_tails(files, from_base, from_theirs)
     for path in set(from_ours) & set(from_base) - set(from_theirs):
         if all(piece.key is None for piece in files[path]):
             del files[path]
-    return {path: _text(pieces) for path, pieces in sorted(files.items())}, ()
+    texts = {path: text_of(pieces) for path, pieces in sorted(files.items())}
+    return texts, tuple(_located(conflicts, files, texts))
 
 
-def _is_same_text(one: tuple[str, _Piece] | None, other: tuple[str, _Piece] | None) -> bool:
+def differences(one: Program, other: Program) -> frozenset[Key]:
+    """The statements that don't mean the same in both programs."""
+    spelling = one.spelling_counts or other.spelling_counts
+    places = places_of(read_files(one.files))
+    others = places_of(read_files(other.files))
+    return frozenset(
+        key
+        for key in {*places, *others}
+        if not _is_same_text(places.get(key), others.get(key))
+        and not _is_same(key, one, other, spelling)
+    )
+
+
+def _located(
+    conflicts: Mapping[Key, Conflict], files: Files, texts: Mapping[str, str]
+) -> Iterator[Conflict]:
+    """The conflicts with the places of their marks, sorted by kind and name."""
+    places: dict[Key, Location] = {}
+    for path, pieces in files.items():
+        marked = [piece.key for piece in pieces if piece.is_marked and piece.key]
+        for key, line in zip(marked, lines_of_conflicts(texts[path]), strict=False):
+            places[key] = Location(path, line)
+    found = (replace(conflict, location=places.get(key)) for key, conflict in conflicts.items())
+    return iter(sorted(found, key=lambda c: (c.what, c.name)))
+
+
+def _still_read(
+    base: Program, gone: Program, kept: Program, spelling: bool
+) -> Iterator[tuple[Key, Conflict]]:
+    """What `gone` removed and `kept` didn't, while a statement that `kept` changed reads it.
+
+    A statement that `kept` left as it was is in `gone` one that doesn't read it, or none.
+    """
+    for name in sorted(set(base.relations) & set(kept.relations) - set(gone.relations)):
+        readers = _changed(_readers_of_relation(kept, name), base, kept, spelling)
+        if readers:
+            yield ("relation", name), Conflict("relation", name, readers)
+    for name in sorted(set(base.functions) & set(kept.functions) - set(gone.functions)):
+        function = kept.functions[name]
+        readers = _changed(_callers(kept, name), base, kept, spelling)
+        if readers and function.language is Language.SQL:
+            yield ("function", name), Conflict("function", name, readers)
+        elif readers and function.location:
+            yield ("file", function.location.path), Conflict("function", name, readers)
+
+
+def _readers_of_relation(program: Program, name: str) -> Iterator[Key]:
+    for view in program.views.values():
+        called = program.called(call.name for call in view.calls)
+        by_functions = frozenset[str]().union(*(program.functions[c].reads for c in called))
+        if name in view.reads - by_functions:
+            yield "relation", view.name
+    yield from (("function", f.name) for f in program.functions.values() if name in f.reads)
+    yield from (("source", n) for n, s in program.sources.items() if s.table == name)
+    yield from (("sink", n) for n, s in program.sinks.items() if s.relation == name)
+
+
+def _callers(program: Program, name: str) -> Iterator[Key]:
+    for view in program.views.values():
+        if any(call.name == name for call in view.calls):
+            yield "relation", view.name
+    yield from (("function", f.name) for f in program.functions.values() if name in f.calls)
+
+
+def _changed(keys: Iterable[Key], base: Program, side: Program, spelling: bool) -> tuple[str, ...]:
+    """The names of those that are not the same in `base`, sorted."""
+    return tuple(sorted(key[1] for key in keys if not _is_same(key, base, side, spelling)))
+
+
+def _is_same_text(one: Place | None, other: Place | None) -> bool:
     if one is None or other is None:
         return one is other
     return one[1].core == other[1].core
@@ -146,102 +220,3 @@ def _plain(view: View) -> str:
 def _own(canonical: str) -> str:
     """The canonical text without what its stars stand for, which is decided by what it reads."""
     return canonical.partition("\n")[0]
-
-
-def _put(files: dict[str, list[_Piece]], key: Key, place: tuple[str, _Piece] | None) -> None:
-    """Let the statement `key` be the one at `place`: replaced, added at the end, or removed."""
-    for pieces in files.values():
-        for index, piece in enumerate(pieces):
-            if piece.key == key:
-                pieces[index : index + 1] = [place[1]] if place else []
-                return
-    if place is None:
-        return
-    path, piece = place
-    pieces = files.setdefault(path, [])
-    end = len(pieces) - 1 if pieces and pieces[-1].key is None else len(pieces)
-    pieces.insert(end, replace(piece, text=f"\n\n{piece.text.lstrip(chr(10))}"))
-
-
-def _put_tails(files: dict[str, list[_Piece]], base: _Files, theirs: _Files) -> None:
-    """Take what stands after a file's last statement from `theirs` where only it changed that."""
-    for path, pieces in theirs.items():
-        was, mine, other = (_tail(part.get(path, ())) for part in (base, files, theirs))
-        if mine is None and other is not None:
-            if path in files or not any(piece.key for piece in pieces):
-                files.setdefault(path, []).append(other)
-        elif was and mine and other and mine.core == was.core != other.core:
-            files[path][-1] = other
-
-
-def _tail(pieces: Sequence[_Piece]) -> _Piece | None:
-    return pieces[-1] if pieces and pieces[-1].key is None else None
-
-
-def _text(pieces: Sequence[_Piece]) -> str:
-    parts: list[str] = []
-    for index, piece in enumerate(pieces):
-        text = piece.text
-        if not index:
-            text = text.lstrip("\n")
-        elif piece.key is not None and not text.startswith("\n"):
-            text = f"\n\n{text}"
-        is_last = all(later.key is None for later in pieces[index + 1 :])
-        semicolon = "" if is_last or piece.key is None or piece.is_closed else ";"
-        parts += [text, semicolon, piece.end]
-    text = "".join(parts)
-    return text if not text or text.endswith("\n") else f"{text}\n"
-
-
-def _files(program: Program) -> dict[str, list[_Piece]]:
-    return {
-        path: [_Piece(("file", path), text)] if is_python(path) else _pieces(text)
-        for path, text in program.files.items()
-    }
-
-
-def _places(files: _Files) -> dict[Key, tuple[str, _Piece]]:
-    return {
-        piece.key: (path, piece)
-        for path, pieces in files.items()
-        for piece in pieces
-        if piece.key is not None
-    }
-
-
-def _pieces(text: str) -> list[_Piece]:
-    pieces: list[_Piece] = []
-    begin = 0
-    for start, end in split_statements(text):
-        statement = text[start:end]
-        key = _key(statement)
-        if key is None:
-            continue
-        stop = start + tokenize(statement)[-1].end
-        is_closed = text[end : end + 1] == ";"
-        after = end + 1 if is_closed else stop
-        comment = _SAME_LINE.match(text, after)
-        after = comment.end() if comment else after
-        pieces.append(_Piece(key, text[begin:stop], text[stop:after], is_closed))
-        begin = after
-    pieces.append(_Piece(None, text[begin:]))
-    return pieces
-
-
-def _key(statement: str) -> Key | None:
-    """What a statement creates; its text where a variable keeps its head from being read."""
-    form = read_form(statement)
-    if form is None:
-        return None
-    if isinstance(form, BrokenForm):
-        return ("statement", " ".join(statement.split()))
-    if isinstance(form, ConnectorForm):
-        name = f"{form.relation.folded}.{form.name.folded}"
-        return ("source" if form.is_source else "sink", name)
-    return ("function" if isinstance(form, FunctionForm) else "relation", form.name.folded)
-
-
-def describe(conflicts: Sequence[Conflict]) -> str:
-    """The conflicts in words: "relation `a` and source `b.s`"."""
-    names = [f"{c.what} `{c.name}`" for c in conflicts]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -50,6 +50,12 @@ def line_of_mark(text: str) -> int | None:
     return text.count("\n", 0, found.start()) + 1 if found else None
 
 
+def lines_of_conflicts(text: str) -> tuple[int, ...]:
+    """The numbers of the lines at which conflicts begin."""
+    lines = enumerate(text.split("\n"), 1)
+    return tuple(number for number, line in lines if side_of_mark(line) == "ours")
+
+
 def side_of_mark(line: str) -> str | None:
     """Whose lines follow this one: "ours", "base", "theirs", "both" after the last mark.
 

@@ -70,10 +70,15 @@ class RevisionDirectory:
         """The file with exactly this id, or None."""
         return self.files.get(revision)
 
-    @property
-    def heads(self) -> Mapping[str, RevisionFile]:
-        """The files that no other file follows, by id, sorted."""
-        parents = {parent for file in self.files.values() for parent in file.down_revisions}
+    def heads(self, known: Iterable[Node] = ()) -> Mapping[str, RevisionFile]:
+        """The files that no other revision follows, by id, sorted.
+
+        Args:
+            known: revisions of which some have no file, as the ledger remembers them.
+        """
+        parents = {
+            parent for node in (*self.files.values(), *known) for parent in node.down_revisions
+        }
         return {name: self.files[name] for name in sorted(set(self.files) - parents)}
 
     @property
@@ -100,8 +105,11 @@ class RevisionDirectory:
             raise RevisionError(error.message, location=error.location, hint=ANEW) from None
         return parse_lock(text, shown)
 
-    def lock_error(self) -> RevisionError | None:
+    def lock_error(self, known: Iterable[Node] = ()) -> RevisionError | None:
         """What is wrong with `heads.lock`, or None; a missing one is right.
+
+        Args:
+            known: as for `heads`.
 
         Raises:
             RevisionError: broken revision files.
@@ -112,18 +120,21 @@ class RevisionDirectory:
             lock = self.lock()
         except RevisionError as error:
             return error
-        return mismatch(lock, self.heads, self._shown(self.lock_path)) if lock else None
+        return mismatch(lock, self.heads(known), self._shown(self.lock_path)) if lock else None
 
-    def write_lock(self) -> None:
+    def write_lock(self, known: Iterable[Node] = ()) -> None:
         """Write the heads as they are now into `heads.lock`, unless it says so already.
+
+        Args:
+            known: as for `heads`.
 
         Raises:
             RevisionError: broken revision files.
         """
         from sqlmig.revisions.lock import render_lock
 
-        if not self.lock_path.is_file() or self.lock_error() is not None:
-            self._put(self.lock_path, render_lock(self.heads))
+        if not self.lock_path.is_file() or self.lock_error(known) is not None:
+            self._put(self.lock_path, render_lock(self.heads(known)))
 
     def check(self) -> None:
         """Read every file whole, which `files` doesn't: its program, and the syntax of its hooks.
@@ -189,8 +200,10 @@ class RevisionDirectory:
         )
         path = self.path / file_name(revision, created, message)
         file = parse_revision(text, self._shown(path))
+        known = tuple(known)
         RevisionGraph([*self.graph_with(known).nodes, file])
         self._write(path, text)
+        self.write_lock(known)
         return file
 
     def replace(
@@ -202,10 +215,12 @@ class RevisionDirectory:
         diff_lines: Sequence[str] = (),
         up_lines: Sequence[str] = (),
         down_lines: Sequence[str] = (),
+        known: Iterable[Node] = (),
     ) -> RevisionFile:
         """Freeze another program into the file of an unapplied revision, under the same name.
 
-        Hooks that people wrote stay; the arguments are those of `refreeze`.
+        Hooks that people wrote stay; the arguments are those of `refreeze`, and `known` is that of
+        `heads`.
 
         Raises:
             RevisionError: what `refreeze` refuses.
@@ -221,6 +236,7 @@ class RevisionDirectory:
             down_lines=down_lines,
         )
         self._write(self._root / file.path, text)
+        self.write_lock(known)
         return parse_revision(text, file.path)
 
     def _load(self) -> dict[str, RevisionFile]:
@@ -266,11 +282,10 @@ class RevisionDirectory:
             return str(path)
 
     def _write(self, path: Path, text: str) -> None:
-        """Write a revision, read the folder again at the next use, and lock its heads."""
+        """Write a revision, and read the folder again at the next use."""
         self._put(path, text)
         self._files = None
         self._graph = None
-        self.write_lock()
 
     @staticmethod
     def _put(path: Path, text: str) -> None:

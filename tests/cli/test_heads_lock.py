@@ -90,3 +90,69 @@ def test_hooks_that_were_edited_are_locked_by_amending(school: Shell) -> None:
 
     school("check")
     assert "op.run(print)" in file.read_text()
+
+
+def test_lines_that_git_cant_merge_are_merged_by_their_statements(school: Shell) -> None:
+    one, other = "CREATE VIEW one AS SELECT id FROM students;\n", "CREATE VIEW two AS SELECT 2 b;\n"
+    git = two_branches(
+        school,
+        {"pipeline/views.sql": one + other},
+        {"pipeline/views.sql": one + other.replace("2 b", "3 b")},
+        {"pipeline/views.sql": one.replace("id", "name") + other},
+    )
+    git("merge", "feature", code=1)
+    assert git.unmerged == ("pipeline/views.sql", "revisions/heads.lock")
+    marked = school.read("pipeline/views.sql")
+    said = school("check", code=1)
+    assert "heads.lock" in said.err
+
+    said = school("merge", "--rev-id", "dddd4444")
+
+    assert school.read("pipeline/views.sql") == (
+        one.replace("id", "name") + other.replace("2 b", "3 b")
+    )
+    assert said.err.endswith(
+        "\npipeline/views.sql was in no revision so: a copy is in .sqlmig/before/.\n"
+    )
+    assert school.read(".sqlmig/before/pipeline/views.sql") == marked
+    git.commit("merged")
+    school("check")
+
+
+def test_lines_that_git_merges_and_that_change_one_statement_are_a_conflict(
+    school: Shell,
+) -> None:
+    view = "CREATE VIEW v AS SELECT\n  id\nFROM students\nWHERE\n  id > 0\nAND\n  id < 10;\n"
+    git = two_branches(
+        school,
+        {"pipeline/views.sql": view},
+        {"pipeline/views.sql": view.replace("  id\nFROM", "  id, name\nFROM")},
+        {"pipeline/views.sql": view.replace("< 10", "< 20")},
+    )
+    git("merge", "feature", code=1)
+    assert git.unmerged == ("revisions/heads.lock",)
+    merged_by_git = school.read("pipeline/views.sql")
+
+    said = school("merge", code=1)
+
+    assert "pipeline/views.sql:1: relation `v` is changed by both sides" in said.err
+    text = school.read("pipeline/views.sql")
+    assert text.startswith("<<<<<<< bbbb2222\n"), "ours is what is checked out"
+    assert text.endswith(">>>>>>> cccc3333\n")
+    school("merge", "--abort")
+    assert school.read("pipeline/views.sql") == merged_by_git
+    school("merge", "--continue", "--rev-id", "dddd4444")
+    school("check")
+    assert school.project.revision_files("dddd4444")["pipeline/views.sql"] == merged_by_git
+
+
+def test_edits_that_are_not_committed_are_not_overwritten(school: Shell) -> None:
+    git = two_branches(school, {}, {"pipeline/views.sql": STRICTER}, {"pipeline/new.sql": NEW})
+    git("merge", "feature", code=1)
+    mine = STRICTER.replace("> 95", "> 99")
+    school.write("pipeline/views.sql", mine)
+
+    said = school("merge")
+
+    assert "pipeline/ was left as it is: pipeline/views.sql was edited.\n" in said.err
+    assert school.read("pipeline/views.sql") == mine

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlmig.errors import ProgramErrors
-from sqlmig.program.combine import Conflict, combine, describe
+from sqlmig.program.combine import Conflict, combine, differences
 from sqlmig.program.diff import ProgramDiff, diff_programs
+from sqlmig.program.marks import Labels, line_of_mark
 from sqlmig.program.model import Program
 from sqlmig.program.parse import parse_program
 
@@ -19,6 +20,8 @@ Statements = Mapping[str, tuple[str, str]]
 
 TABLES = ("t", "u")
 VIEWS = ("a", "b", "c", "d")
+OTHERS = ("f", "s", "k")
+"""A function, a source and a sink."""
 COLUMNS = ("k BIGINT", "k BIGINT, v STRING", "k BIGINT, v STRING, w DATE")
 NOTES = ("", "-- a note\n", "/* two\n   lines; one is a trap */\n")
 FILES = ("pipeline/one.sql", "pipeline/two.sql")
@@ -31,8 +34,15 @@ def statements(draw: st.DrawFn, name: str) -> tuple[str, str]:
     file = draw(st.sampled_from(FILES))
     if name in TABLES:
         return file, f"{note}CREATE TABLE {name} ({draw(st.sampled_from(COLUMNS))})"
+    if name == "f":
+        body = draw(st.sampled_from(["x + 1", "x + 2", "x"]))
+        return file, f"{note}CREATE FUNCTION f (x BIGINT) RETURNS BIGINT RETURN {body}"
+    if name in OTHERS:
+        what = "SOURCE s INTO t" if name == "s" else "SINK k FROM u"
+        folder = draw(st.sampled_from(["one", "two", "three"]))
+        return file, f"{note}CREATE {what} USING json OPTIONS (path '{folder}')"
     read = draw(st.sampled_from([*TABLES, *VIEWS[: VIEWS.index(name)]]))
-    columns = draw(st.sampled_from(["*", "k", f"{read}.k AS k"]))
+    columns = draw(st.sampled_from(["*", "k", f"{read}.k AS k", f"f({read}.k) AS k"]))
     more = draw(st.sampled_from(["", " WHERE k > 1", " WHERE k > 2"]))
     kind = draw(st.sampled_from(["VIEW", "MATERIALIZED VIEW"]))
     return file, f"{note}CREATE {kind} {name} AS SELECT {columns} FROM {read}{more}"
@@ -40,8 +50,8 @@ def statements(draw: st.DrawFn, name: str) -> tuple[str, str]:
 
 @st.composite
 def bases(draw: st.DrawFn) -> Statements:
-    """Both tables, and some of the views."""
-    names = [*TABLES, *draw(st.lists(st.sampled_from(VIEWS), unique=True))]
+    """Both tables, and some of the rest."""
+    names = [*TABLES, *draw(st.lists(st.sampled_from([*VIEWS, *OTHERS]), unique=True))]
     return {name: draw(statements(name)) for name in sorted(names)}
 
 
@@ -63,7 +73,7 @@ def edits(draw: st.DrawFn, names: tuple[str, ...], base: Statements) -> Statemen
 def disjoint_sides(draw: st.DrawFn) -> tuple[Statements, Statements, Statements]:
     """A base, and two sides that edit different statements of it."""
     base = draw(bases())
-    names = draw(st.permutations([*TABLES, *VIEWS]))
+    names = draw(st.permutations([*TABLES, *VIEWS, *OTHERS]))
     cut = draw(st.integers(1, len(names) - 1))
     left = draw(edits(tuple(names[:cut]), base))
     return base, left, draw(edits(tuple(names[cut:]), base))
@@ -84,9 +94,18 @@ def parsed(side: Statements) -> Program | None:
         return None
 
 
-def own(diff: ProgramDiff) -> set[tuple[str, str, str]]:
-    """What changed in itself."""
-    return {(c.name, c.what, c.how) for c in diff.changes if c.how != "affected"}
+def own(diff: ProgramDiff, names: Set[str] | None = None) -> set[tuple[str, str, str]]:
+    """What changed in itself; of these statements only."""
+    return {
+        (c.name, c.what, c.how)
+        for c in diff.changes
+        if c.how != "affected" and (names is None or c.name.rpartition(".")[2] in names)
+    }
+
+
+def changed(before: Statements, after: Statements) -> Set[str]:
+    """The names whose statements differ."""
+    return {name for name in {*before, *after} if before.get(name) != after.get(name)}
 
 
 @given(disjoint_sides())
@@ -101,7 +120,8 @@ def test_disjoint_edits_merge_to_their_union_in_either_order(
     one, conflicts = combine(base, left, right)
     other, conflicts_other = combine(base, right, left)
 
-    assert conflicts == conflicts_other == ()
+    assert conflicts == conflicts_other
+    assert all(conflict.readers for conflict in conflicts), "only what is still read, and gone"
     union = {**sides[1]}
     for name in set(sides[0]) | set(sides[2]):
         if sides[2].get(name) != sides[0].get(name):
@@ -109,6 +129,10 @@ def test_disjoint_edits_merge_to_their_union_in_either_order(
             if name in sides[2]:
                 union[name] = sides[2][name]
     expected = parsed(union)
+    if conflicts:
+        assert expected is None or any(c.what == "function" for c in conflicts)
+        assert all(line_of_mark("".join(texts.values())) for texts in (one, other))
+        return
     if expected is None:
         with pytest.raises(ProgramErrors):
             parse_program(one)
@@ -117,6 +141,15 @@ def test_disjoint_edits_merge_to_their_union_in_either_order(
     assert diff_programs(joined, again).is_empty
     assert diff_programs(joined, expected).is_empty
     assert own(diff_programs(base, joined)) == own(diff_programs(base, expected))
+    if all("*" not in text for side in sides for _, text in side.values()):
+        # the way from either parent is what the other one changed; a star means what it reads
+        for parent, other_side, names in (
+            (left, right, changed(sides[0], sides[2])),
+            (right, left, changed(sides[0], sides[1])),
+        ):
+            assert own(diff_programs(parent, joined), names) == own(
+                diff_programs(base, other_side), names
+            )
     for text in {text for _, text in union.values()}:
         assert text in "\n".join(one.values()), "its comments are kept"
 
@@ -138,7 +171,8 @@ def test_what_both_change_differently_is_a_conflict_and_nothing_else_is(
 
     assert bool(conflicts) == bool(back)
     if conflicts:
-        assert conflicts == (Conflict("relation", name),)
+        named = {"f": ("function", "f"), "s": ("source", "t.s"), "k": ("sink", "u.k")}
+        assert conflicts == (Conflict(*named.get(name, ("relation", name))),)
         assert len(set(texts)) == 3
 
 
@@ -244,8 +278,117 @@ def test_a_name_with_a_variable_is_a_statement_of_its_own() -> None:
     assert combine(program(T + view), program(T + view), program(T))[0]["a.sql"] == T
 
 
-def test_conflicts_in_words() -> None:
-    names = [Conflict("relation", "a"), Conflict("relation", "b"), Conflict("source", "t.s")]
+def conflict_of(base: str, ours: str, theirs: str) -> tuple[str, tuple[Conflict, ...]]:
+    """The marked text of one file, and its conflicts."""
+    programs = [parse_program({"a.sql": text}) for text in (base, ours, theirs)]
+    files, conflicts = combine(*programs, labels=Labels("one", "root", "two"))
+    return files["a.sql"], conflicts
 
-    assert describe(names[:1]) == "relation `a`"
-    assert describe(names) == "relation `a`, relation `b` and source `t.s`"
+
+def test_a_conflict_stands_between_marks_with_its_comments_and_the_rest_is_merged() -> None:
+    view = "-- which\nCREATE VIEW a AS SELECT k FROM t"
+    end = "CREATE VIEW z AS SELECT k FROM t;\n"
+
+    text, conflicts = conflict_of(
+        f"{T}\n{view}; -- why\n\n{end}",
+        f"{T}\n{view} WHERE k > 1; -- why\n\n{end}",
+        f"{T}\n{view.replace('which', 'what')} WHERE k > 2; -- why\n\n{end.replace('k F', 'v F')}",
+    )
+
+    assert text == (
+        f"{T}\n<<<<<<< one\n{view} WHERE k > 1; -- why\n||||||| root\n{view}; -- why\n=======\n"
+        f"-- what\nCREATE VIEW a AS SELECT k FROM t WHERE k > 2; -- why\n>>>>>>> two\n\n"
+        "CREATE VIEW z AS SELECT v FROM t;\n"
+    )
+    assert conflicts == (Conflict("relation", "a"),)
+    assert str(conflicts[0].location) == "a.sql:3"
+
+
+def test_both_added_one_name_differently() -> None:
+    text, conflicts = conflict_of(
+        T, f"{T}CREATE VIEW a AS SELECT 1 x", f"{T}CREATE VIEW a AS SELECT 2 x"
+    )
+
+    assert text == (
+        f"{T}\n<<<<<<< one\nCREATE VIEW a AS SELECT 1 x;\n||||||| root\n=======\n"
+        "CREATE VIEW a AS SELECT 2 x;\n>>>>>>> two\n"
+    )
+    assert conflicts == (Conflict("relation", "a"),)
+
+
+SINK = "CREATE SINK k FROM a USING json OPTIONS (path 'x');\n"
+
+
+@pytest.mark.parametrize(
+    ("removed", "reading", "conflict"),
+    [
+        (
+            "CREATE VIEW a AS SELECT k FROM t;\n",
+            "CREATE VIEW b AS SELECT k FROM a;\n",
+            Conflict("relation", "a", ("b",)),
+        ),
+        ("CREATE VIEW a AS SELECT k FROM t;\n", SINK, Conflict("relation", "a", ("a.k",))),
+        (
+            "CREATE FUNCTION f (x INT) RETURNS INT RETURN x;\n",
+            "CREATE VIEW b AS SELECT f(1) AS x;\n",
+            Conflict("function", "f", ("b",)),
+        ),
+        (
+            "CREATE FUNCTION f (x INT) RETURNS INT RETURN x;\n",
+            "CREATE FUNCTION g (x INT) RETURNS INT RETURN f(x);\n",
+            Conflict("function", "f", ("g",)),
+        ),
+        (
+            "CREATE TABLE a (k BIGINT);\n",
+            "CREATE SOURCE s INTO a USING json OPTIONS (path 'x');\n",
+            Conflict("relation", "a", ("a.s",)),
+        ),
+    ],
+)
+def test_what_one_side_removed_and_the_other_reads_is_a_conflict(
+    removed: str, reading: str, conflict: Conflict
+) -> None:
+    for ours, theirs in ((T, T + removed + reading), (T + removed + reading, T)):
+        text, conflicts = conflict_of(T + removed, ours, theirs)
+
+        assert conflicts == (conflict,)
+        sides = (removed, "") if ours != T else ("", removed)
+        assert (
+            f"<<<<<<< one\n{sides[0]}||||||| root\n{removed}=======\n{sides[1]}>>>>>>> two\n"
+        ) in text
+        assert reading in text
+
+
+def test_a_python_file_that_lost_a_function_which_is_called_now_is_a_conflict() -> None:
+    head = "from sqlmig import function\n\n\n"
+    one = "@function\ndef one(x: str) -> str:\n    return x\n"
+    two = "\n\n@function\ndef two(x: str) -> str:\n    return x\n"
+    path = "pipeline/functions/f.py"
+    base, ours, theirs = (
+        parse_program({"a.sql": sql, path: text})
+        for sql, text in (
+            (T, head + one + two),
+            (T, head + one),
+            (f"{T}CREATE VIEW a AS SELECT two(v) AS x FROM t;\n", head + one + two),
+        )
+    )
+
+    files, conflicts = combine(base, ours, theirs)
+
+    assert conflicts == (Conflict("function", "two", ("a",)),)
+    assert str(conflicts[0].location) == f"{path}:7"
+    assert files[path] == (
+        f"{head}{one}<<<<<<< ours\n||||||| base\n{two}=======\n{two}>>>>>>> theirs\n"
+    )
+
+
+def test_what_is_not_known_of_the_base_must_be_the_same_on_both_sides() -> None:
+    view, other = "CREATE VIEW a AS SELECT k FROM t;\n", "CREATE VIEW a AS SELECT v FROM t;\n"
+    one, two, none = (parse_program({"a.sql": text}) for text in (T + view, T + other, T))
+    unknown = differences(one, two)
+
+    assert unknown == {("relation", "a")}
+    assert combine(one, one, one, unknown=unknown)[1] == ()
+    for ours, theirs in ((one, two), (two, one), (one, none), (none, one)):
+        assert combine(one, ours, theirs, unknown=unknown)[1] == (Conflict("relation", "a"),)
+    assert combine(one, none, none, unknown=unknown) == (none.files, ())

@@ -223,8 +223,7 @@ def test_a_plan_tells_it_in_each_form() -> None:
     # then
     assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
     assert "relations:" not in to_text(plan)
-    assert (
-        """
+    assert """
 relations:
   s (streaming table, modified)
       query       simple
@@ -237,9 +236,7 @@ relations:
       or          backfill: op.backfill makes the rows from a time on anew
       promises    cascading, exactly once, ordered, live
       not         backfill: rows that came before the change stay as they are
-"""
-        in to_text(plan, verbose=True)
-    )
+""" in to_text(plan, verbose=True)
     assert (
         "| `s` | simple | data selection | **in place**: `a > 1` became `2`; in place: it goes on "
         "where it stopped; its rows stay (historical) | backfill: rows that came before the change "

@@ -27,8 +27,11 @@ GRADES = PROGRAM.tables["grades"]
         ("insert into table `Grades` (ID) values (1)", ("ID",), "values (1)"),
         ("INSERT INTO grades (SELECT 1, 2)", (), "(SELECT 1, 2)"),
         ("INSERT INTO grades BY NAME SELECT 1 AS id", (), "SELECT 1 AS id"),
-        ("WITH x AS (SELECT 1 AS id) INSERT INTO grades (id) SELECT id FROM x", ("id",),
-         "WITH x AS (SELECT 1 AS id) SELECT id FROM x"),
+        (
+            "WITH x AS (SELECT 1 AS id) INSERT INTO grades (id) SELECT id FROM x",
+            ("id",),
+            "WITH x AS (SELECT 1 AS id) SELECT id FROM x",
+        ),
     ],
 )
 def test_an_insert_is_its_table_its_columns_and_its_query(
@@ -62,8 +65,10 @@ def test_an_insert_is_its_table_its_columns_and_its_query(
             "THEN INSERT (id, `grade`) VALUES (g(s.id, 1), (5)) WHEN NOT MATCHED THEN INSERT "
             "(id, grade) VALUES (1, (5))",
         ),
-        ("DELETE FROM grades -- of 'grades'\nWHERE id = 1",
-         "DELETE FROM T AS grades -- of 'grades'\nWHERE id = 1"),
+        (
+            "DELETE FROM grades -- of 'grades'\nWHERE id = 1",
+            "DELETE FROM T AS grades -- of 'grades'\nWHERE id = 1",
+        ),
     ],
 )
 def test_only_the_targets_name_is_replaced(sql: str, rewrite: str) -> None:

@@ -95,9 +95,7 @@ def test_a_refresh_carries_its_mark_and_is_made_once(school: Pipeline) -> None:
     assert school.warehouse.find_mark("avg_grade_enriched", "run-7", 3) == first.version
     assert school.warehouse.find_mark("avg_grade_enriched", "run-7", 4) is None
     state = {"v": school.states["avg_grade_enriched"]}
-    state["v"] = type(state["v"])(
-        **{**state["v"].__dict__, "version": -1}
-    )
+    state["v"] = type(state["v"])(**{**state["v"].__dict__, "version": -1})
     seen = school.warehouse.observe(state)["avg_grade_enriched"]
     assert seen.fingerprint == "print", "the commit says what it was computed from"
     assert seen.inputs == {"grades": "grades@1"}
