@@ -121,6 +121,24 @@ def edited_files(folder: Path) -> frozenset[str] | None:
     return frozenset(found)
 
 
+def names_on_main(folder: Path) -> tuple[str, frozenset[str]] | None:
+    """What `folder` holds on the remote's main branch, as of the last fetch.
+
+    Returns:
+        The branch, such as `origin/main`, and the names in the folder there; None without Git, or
+        where no such branch is known.
+    """
+    if not folder.is_dir() or not _may_be_in_repository(folder.resolve()):
+        return None
+    git = _git(folder)
+    head = _run(git, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+    for branch in filter(None, (head, "origin/main", "origin/master")):
+        listed = _run(git, "ls-tree", "-z", "--name-only", f"refs/remotes/{branch}")
+        if listed is not None:
+            return branch, frozenset(filter(None, listed.split("\0")))
+    return None
+
+
 def without_credentials(address: str) -> str:
     """A remote's address without user, password, query and fragment.
 

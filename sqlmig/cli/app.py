@@ -22,7 +22,8 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Write revisions": {
         "init": ("revisions", "Make a new project that works at once."),
         "revision": ("revisions", "Freeze pipeline/*.sql into a new revision."),
-        "merge": ("revisions", "Join heads into one."),
+        "merge": ("joining", "Join heads into one."),
+        "rebase": ("joining", "Put a branch on top of another head."),
         "check": ("revisions", "Fail if pipeline/ differs from the head."),
     },
     "Look": {

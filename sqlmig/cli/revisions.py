@@ -1,4 +1,4 @@
-"""The commands on the history: init, revision, merge, check, history, heads, branches, show."""
+"""The commands on the history: init, revision, check, history, heads, branches, show."""
 
 from __future__ import annotations
 
@@ -102,74 +102,6 @@ def revision_command(
                 "diff": new.diff.to_json(),
             }
         )
-
-
-@click.command("merge", cls=PlainArguments)
-@click.argument("revisions", metavar="[REV]...", nargs=-1)
-@click.option("-m", "--message", default="", help="What the merge is for.")
-@click.option("--rev-id", metavar="ID", help="The revision's id; by default a random one.")
-@click.option("--branch-label", metavar="LABEL", help="A label for the branch that begins here.")
-@click.option(
-    "--continue", "go_on", is_flag=True, help="Freeze pipeline/, where conflicts are solved now."
-)
-@click.option("--abort", is_flag=True, help="Give it up: pipeline/ is again what it was before.")
-@global_options
-def merge_command(
-    revisions: tuple[str, ...],
-    message: str,
-    rev_id: str | None,
-    branch_label: str | None,
-    go_on: bool,
-    abort: bool,
-) -> None:
-    """Join REVs, by default all heads, into one head.
-
-    Their programs are joined statement by statement, against the one that they come from.
-    pipeline/ is brought to the joined program. What two of them change differently is written
-    into pipeline/ between conflict marks, as by Git: solve it, and go on with --continue. With
-    one head, heads.lock is written anew.
-    """
-    if go_on + abort + bool(revisions) > 1:
-        raise click.UsageError("'--continue', '--abort' and REV exclude each other.")
-    if abort:
-        if message or rev_id or branch_label:
-            raise click.UsageError("'--abort' goes without other options.")
-        commands.abort_merge(opened())
-        say("pipeline/ is what it was before the merge.")
-        return
-    if go_on:
-        merged = commands.continue_merge(
-            opened(), message, rev_id=rev_id, branch_label=branch_label
-        )
-    else:
-        merged = commands.merge(
-            opened(), revisions or ("heads",), message, rev_id=rev_id, branch_label=branch_label
-        )
-    file = merged.file
-    if file is None:
-        say("There is one head, and nothing to merge.")
-        say("  Writing revisions/heads.lock ...  done")
-        return
-    for line in _changes(file.docstring):
-        say(f"  {line}")
-    say(f"  Generating {file.path} ...  done")
-    _say_pipeline(merged.edited, merged.copied)
-
-
-def _say_pipeline(edited: tuple[str, ...], copied: tuple[str, ...]) -> None:
-    """What of pipeline/ was left alone, or copied."""
-    if edited:
-        say(f"\npipeline/ was left as it is: {', '.join(edited)} was edited.")
-        say("\nhint: `sqlmig diff head working` shows how it differs")
-    if copied:
-        say(f"\n{', '.join(copied)} was in no revision so: a copy is in .sqlmig/before/.")
-
-
-def _changes(docstring: str) -> list[str]:
-    """The lines about the program diff, which follow the date."""
-    lines = docstring.splitlines()
-    dates = [number for number, line in enumerate(lines) if line.startswith("Create Date:")]
-    return [line for line in lines[dates[-1] + 1 :] if line] if dates else []
 
 
 @click.command("check")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlmig.commands.merging import abort_merge, continue_merge, merge
     from sqlmig.commands.plans import make_plan
     from sqlmig.commands.project import Project, init, open_project
+    from sqlmig.commands.rebasing import abort_rebase, continue_rebase, rebase
     from sqlmig.commands.revise import revision
     from sqlmig.commands.running import checkpoint, keep_running, resume, run, stop
     from sqlmig.commands.stamping import stamp
@@ -34,6 +35,7 @@ _MODULES = {
     "merging": ("abort_merge", "continue_merge", "merge"),
     "plans": ("make_plan",),
     "project": ("Project", "init", "open_project"),
+    "rebasing": ("abort_rebase", "continue_rebase", "rebase"),
     "revise": ("revision",),
     "running": ("checkpoint", "keep_running", "resume", "run", "stop"),
     "stamping": ("stamp",),
@@ -44,11 +46,13 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [
     "Project",
     "abort_merge",
+    "abort_rebase",
     "approve",
     "branches",
     "check",
     "checkpoint",
     "continue_merge",
+    "continue_rebase",
     "current",
     "diff",
     "downgrade",
@@ -62,6 +66,7 @@ __all__ = [
     "merge",
     "open_project",
     "query",
+    "rebase",
     "reject",
     "repair",
     "resume",

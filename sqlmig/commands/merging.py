@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from sqlmig.commands.joining import Join, describe_join, history_of, join_revisions, side_of
 from sqlmig.commands.pipeline_files import (
+    Written,
+    bring_along,
     can_hold,
     edited_paths,
     parsed_pipeline,
+    put_back,
     write_pipeline,
 )
 from sqlmig.commands.project import Project
@@ -39,13 +42,11 @@ class Merged:
 
     Args:
         file: the revision's; None when that was `heads.lock` alone.
-        edited: files of `pipeline/` with edits of somebody, for which it was left as it is.
-        copied: files of `pipeline/` that no revision had so; copies are in `.sqlmig/before`.
+        pipeline: what became of `pipeline/`.
     """
 
     file: RevisionFile | None
-    edited: tuple[str, ...] = ()
-    copied: tuple[str, ...] = ()
+    pipeline: Written = field(default_factory=Written)
 
 
 class MergeConflict(RevisionError):
@@ -101,10 +102,12 @@ def merge(
     names, texts = _ours_first(project, names)
     joined = join_revisions(project, graph, names, texts)
     asked = _Asked(tuple(sorted(names)), message, rev_id, branch_label)
+    sides = [*texts.values(), *(project.revision_files(name) for name in names)]
     if joined.program is None:
-        raise _stopped(project, joined, asked, [*texts.values(), *_sides(project, names)])
+        raise _stopped(project, joined, asked, sides)
     file = _add(project, asked, joined.files, joined.program)
-    return _bring_along(project, file, joined.program, [*texts.values(), *_sides(project, names)])
+    written = bring_along(project, joined.files, joined.program, sides)
+    return Merged(file, written)
 
 
 def continue_merge(
@@ -159,7 +162,7 @@ def abort_merge(project: Project) -> None:
         raise RevisionError(
             "there is no unfinished merge", hint="`sqlmig merge` begins one of all heads"
         )
-    write_pipeline(project, state.before)
+    put_back(project, state.before, state.written)
     forget(project)
 
 
@@ -194,10 +197,6 @@ def _add(
     )
 
 
-def _sides(project: Project, names: Sequence[str]) -> list[Mapping[str, str]]:
-    return [project.revision_files(name) for name in names]
-
-
 def _ours_first(
     project: Project, names: Sequence[str]
 ) -> tuple[list[str], Mapping[str, Mapping[str, str]]]:
@@ -217,20 +216,6 @@ def _ours_first(
         lock = None
     ours = lock.ours if lock and lock.ours else frozenset()
     return sorted(names, key=lambda name: (name not in ours, name)), {}
-
-
-def _bring_along(
-    project: Project, file: RevisionFile, program: Program, sides: Sequence[Mapping[str, str]]
-) -> Merged:
-    """Let `pipeline/` hold the joined program, if it holds nothing that somebody works on."""
-    working = parsed_pipeline(project)
-    is_there = working is not None and diff_programs(working, program).is_empty
-    if is_there or not can_hold(project, file.files):
-        return Merged(file)
-    edited = edited_paths(project, file.files, sides)
-    if edited:
-        return Merged(file, edited=edited)
-    return Merged(file, copied=write_pipeline(project, file.files, sides))
 
 
 def _stopped(

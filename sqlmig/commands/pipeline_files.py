@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlmig.commands.project import Project
 from sqlmig.errors import SqlmigError
+from sqlmig.program.diff import diff_programs
 from sqlmig.program.marks import line_of_mark
 from sqlmig.program.model import Program
 
 COPIES = ".sqlmig/before"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of `pipeline/`.
+
+    Args:
+        copied: files that no revision had so; copies are in `COPIES`.
+        edited: files with edits of somebody, for which all of it was left as it is.
+    """
+
+    copied: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
 
 
 def parsed_pipeline(project: Project) -> Program | None:
@@ -49,6 +64,26 @@ def edited_paths(
     return tuple(path for path in own if in_git is None or path.removeprefix("pipeline/") in in_git)
 
 
+def bring_along(
+    project: Project,
+    files: Mapping[str, str],
+    program: Program,
+    sides: Sequence[Mapping[str, str]],
+) -> Written:
+    """Let `pipeline/` hold `files`, if it holds nothing that somebody works on.
+
+    Args:
+        program: what `files` mean; where `pipeline/` means the same already, it is left so.
+        sides: the programs that may be in `pipeline/`.
+    """
+    working = parsed_pipeline(project)
+    is_there = working is not None and diff_programs(working, program).is_empty
+    if is_there or not can_hold(project, files):
+        return Written()
+    edited = edited_paths(project, files, sides)
+    return Written(edited=edited) if edited else Written(write_pipeline(project, files, sides))
+
+
 def can_hold(project: Project, files: Mapping[str, str]) -> bool:
     """Whether all paths lie in `pipeline/`."""
     folder = (project.root / "pipeline").resolve()
@@ -81,6 +116,18 @@ def write_pipeline(
         if working.get(path) != text:
             _write(project.root / path, text)
     return tuple(copied)
+
+
+def put_back(project: Project, before: Mapping[str, str], written: Iterable[str]) -> None:
+    """Let `pipeline/` be what it was before; files that were made since stay.
+
+    Args:
+        before: path -> text, as it was.
+        written: the paths that were written since by sqlmig.
+    """
+    made = set(project.pipeline_texts()) - set(before) - set(written)
+    kept = {path: text for path, text in project.pipeline_texts().items() if path in made}
+    write_pipeline(project, {**kept, **before})
 
 
 def _write(path: Path, text: str) -> None:

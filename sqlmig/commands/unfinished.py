@@ -44,6 +44,11 @@ class Unfinished:
     solved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
+    def involved(self) -> tuple[str, ...]:
+        """The revisions whose files may not change while it is unfinished."""
+        return (*self.revisions, self.onto) if self.onto else self.revisions
+
+    @property
     def hint(self) -> str:
         """What to type to go on, or to give it up."""
         return (
@@ -117,8 +122,8 @@ def refuse_moved(project: Project, state: Unfinished) -> None:
     Raises:
         RevisionError: with what to type.
     """
-    if digests_of(project, state.revisions) != state.digests:
+    if digests_of(project, state.involved) != state.digests:
         raise RevisionError(
-            f"the files of {listed(state.revisions)} have changed since the {state.verb} was begun",
+            f"the files of {listed(state.involved)} have changed since the {state.verb} was begun",
             hint=f"`sqlmig {state.verb} --abort`, and begin anew",
         )

@@ -211,6 +211,7 @@ class RevisionDirectory:
         file: RevisionFile,
         *,
         files: Mapping[str, str],
+        down_revisions: Sequence[str] | None = None,
         message: str | None = None,
         diff_lines: Sequence[str] = (),
         up_lines: Sequence[str] = (),
@@ -230,6 +231,7 @@ class RevisionDirectory:
         text = refreeze(
             file,
             files=files,
+            down_revisions=down_revisions,
             message=message,
             diff_lines=diff_lines,
             up_lines=up_lines,

@@ -83,7 +83,8 @@ def mismatch(lock: HeadsLock, heads: Mapping[str, RevisionFile], path: str) -> R
         return RevisionError(
             "two branches each added a revision, and Git left conflict marks",
             location=Location(path),
-            hint="`sqlmig merge` joins the heads and writes the file anew",
+            hint="`sqlmig merge` joins the heads and writes the file anew; "
+            "`sqlmig rebase` puts one on top of the other",
         )
     if set(lock.heads) != set(heads):
         return RevisionError(

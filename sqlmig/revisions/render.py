@@ -97,6 +97,7 @@ def refreeze(
     file: RevisionFile,
     *,
     files: Mapping[str, str],
+    down_revisions: Sequence[str] | None = None,
     message: str | None = None,
     diff_lines: Sequence[str] = (),
     up_lines: Sequence[str] = (),
@@ -104,17 +105,18 @@ def refreeze(
 ) -> str:
     """The text of `file` with another program; what people wrote into its hooks stays.
 
-    The docstring and `program` are replaced. `up_lines` and `down_lines` go only into a hook that
-    is still `pass`. The id, the parents and the date stay.
+    The docstring and `program` are replaced, and `down_revision` if other parents are given.
+    `up_lines` and `down_lines` go only into a hook that is still `pass`. The id and the date stay.
 
     Raises:
         RevisionError: the file has a syntax error, or the new text would have one.
     """
     module = parse_module(file.text, file.path)
+    parents = file.down_revisions if down_revisions is None else tuple(down_revisions)
     new_docstring = _docstring(
         file.message if message is None else message,
         revision=file.revision,
-        revises=", ".join(file.down_revisions),
+        revises=", ".join(parents),
         created=file.created,
         diff_lines=diff_lines,
     )
@@ -125,8 +127,11 @@ def refreeze(
     for statement in module.body:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            if any(isinstance(target, ast.Name) and target.id == "program" for target in targets):
+            names = {target.id for target in targets if isinstance(target, ast.Name)}
+            if "program" in names:
                 edits.append((statement.value, program_literal(files)))
+            elif "down_revision" in names and parents != file.down_revisions:
+                edits.append((statement.value, names_literal(parents)))
         elif isinstance(statement, ast.FunctionDef) and len(statement.body) == 1:
             lines = {"up": up_lines, "down": down_lines}.get(statement.name, ())
             if lines and isinstance(statement.body[0], ast.Pass):
@@ -134,7 +139,7 @@ def refreeze(
     text = _edited(file.text, edits)
     if not has_docstring:
         text = f"{new_docstring}\n\n{text}"
-    _verify(text, files, file.path)
+    _verify(text, files, file.path, parents)
     return text
 
 
@@ -176,9 +181,22 @@ def _edited(text: str, edits: Sequence[tuple[ast.stmt | ast.expr, str]]) -> str:
     return source.decode()
 
 
-def _verify(text: str, files: Mapping[str, str], path: str = "the new revision") -> None:
-    """What was written is read back: the program must be the same, and the whole must be Python."""
-    if parse_revision(text, path).files != dict(files):
+def _verify(
+    text: str,
+    files: Mapping[str, str],
+    path: str = "the new revision",
+    parents: Sequence[str] | None = None,
+) -> None:
+    """What was written is read back: the program and the parents must be the same, and the whole
+    must be Python."""
+    read = parse_revision(text, path)
+    if read.files != dict(files):
         raise RevisionError(
             "the program can't be written into a revision file", location=Location(path)
+        )
+    if parents is not None and read.down_revisions != tuple(parents):
+        raise RevisionError(
+            "the parent can't be written into this file",
+            location=Location(path),
+            hint="it wants a line `down_revision = ...`",
         )

@@ -101,7 +101,8 @@ def test_what_is_wrong_is_said_and_what_to_type(directory: RevisionDirectory) ->
     directory.lock_path.write_text(MARKED)
     assert wrong(directory) == (
         "error: revisions/heads.lock: two branches each added a revision, and Git left conflict "
-        "marks\n\nhint: `sqlmig merge` joins the heads and writes the file anew"
+        "marks\n\nhint: `sqlmig merge` joins the heads and writes the file anew; `sqlmig rebase` "
+        "puts one on top of the other"
     )
 
     directory.lock_path.write_text(f"bbbb sha256:{B}\n")
