@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from sqlmig.git import GitState, edited_files, read_git_state, without_credentials
+from sqlmig.git import (
+    GitState,
+    edited_files,
+    names_on_main,
+    read_git_state,
+    without_credentials,
+)
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
@@ -260,3 +266,27 @@ def test_what_git_merged_by_itself_is_no_edit_until_it_is_touched(repository: Pa
 
 def test_without_a_repository_nobody_knows_what_was_edited(tmp_path: Path) -> None:
     assert edited_files(tmp_path) is None
+
+
+def test_the_remotes_main_branch_says_what_a_folder_holds_there(
+    repository: Path, tmp_path: Path
+) -> None:
+    project = repository / "pipelines" / "school"
+    assert names_on_main(project) is None, "there is no remote"
+    git(repository, "branch", "--quiet", "-m", "main", "master")
+    git(repository, "clone", "--quiet", "--bare", str(repository), str(tmp_path / "remote"))
+    git(repository, "remote", "add", "origin", str(tmp_path / "remote"))
+    git(repository, "fetch", "--quiet")
+    (project / "b.sql").write_text("1")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "not pushed")
+
+    assert names_on_main(project) == ("origin/master", frozenset({"a.sql"}))
+
+    git(repository, "push", "--quiet", "origin", "master:trunk")
+    git(repository, "fetch", "--quiet")
+    git(repository, "remote", "set-head", "origin", "trunk")
+    assert names_on_main(project) == ("origin/trunk", frozenset({"a.sql", "b.sql"}))
+    (project / "new").mkdir()
+    assert names_on_main(project / "new") == ("origin/trunk", frozenset())
+    assert names_on_main(project / "nowhere") is None

@@ -44,8 +44,7 @@ def merge_command(
     if abort:
         if message or rev_id or branch_label:
             raise click.UsageError("'--abort' goes without other options.")
-        commands.abort_merge(opened())
-        say("pipeline/ is what it was before the merge.")
+        _say_aborted(commands.abort_merge(opened()), "merge")
         return
     if go_on:
         merged = commands.continue_merge(
@@ -85,8 +84,7 @@ def rebase_command(revision: str | None, onto: str | None, go_on: bool, abort: b
     if go_on + abort + bool(revision or onto) > 1:
         raise click.UsageError("'--continue', '--abort' and REV exclude each other.")
     if abort:
-        commands.abort_rebase(opened())
-        say("pipeline/ is what it was before the rebase.")
+        _say_aborted(commands.abort_rebase(opened()), "rebase")
         return
     project = opened()
     rebased = (
@@ -101,6 +99,13 @@ def rebase_command(revision: str | None, onto: str | None, go_on: bool, abort: b
             say(f"  {line}")
         say(f"  Rebasing {file.path} onto {file.down_revisions[0]} ...  done")
     _say_pipeline(rebased.pipeline)
+
+
+def _say_aborted(is_put_back: bool, verb: str) -> None:
+    if is_put_back:
+        say(f"pipeline/ is what it was before the {verb}.")
+    else:
+        say(f"The revisions have changed since the {verb} was begun: pipeline/ was left as it is.")
 
 
 def _say_pipeline(pipeline: Written) -> None:

@@ -21,6 +21,7 @@ from sqlmig.commands.unfinished import (
     Unfinished,
     digests_of,
     forget,
+    has_moved,
     keep,
     refuse_moved,
     refuse_unfinished,
@@ -150,8 +151,11 @@ def continue_merge(
     return Merged(file)
 
 
-def abort_merge(project: Project) -> None:
+def abort_merge(project: Project) -> bool:
     """Give an unfinished merge up: `pipeline/` is again what it was before.
+
+    Returns:
+        False when `pipeline/` was left as it is, because the revisions are other ones by now.
 
     Raises:
         RevisionError: there is none.
@@ -162,8 +166,11 @@ def abort_merge(project: Project) -> None:
         raise RevisionError(
             "there is no unfinished merge", hint="`sqlmig merge` begins one of all heads"
         )
-    put_back(project, state.before, state.written)
+    is_same = not has_moved(project, state)
+    if is_same:
+        put_back(project, state.before, state.written)
     forget(project)
+    return is_same
 
 
 @dataclass(frozen=True)

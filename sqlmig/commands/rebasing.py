@@ -26,6 +26,7 @@ from sqlmig.commands.unfinished import (
     Unfinished,
     digests_of,
     forget,
+    has_moved,
     keep,
     refuse_moved,
     refuse_unfinished,
@@ -95,29 +96,37 @@ def continue_rebase(project: Project) -> Rebased:
     """
     state = _unfinished(project)
     pending = [name for name in state.revisions if name not in state.solved]
+    if pending or not set(state.revisions) <= set(project.directory.files):
+        refuse_moved(project, state)
     if not pending:
         return _finish(project, state, ())
-    refuse_moved(project, state)
     files = dict(project.working_files())
     project.parse(files)
     solved = {**state.solved, pending[0]: files}
     return _go_on(project, replace(state, solved=solved), {})
 
 
-def abort_rebase(project: Project) -> None:
+def abort_rebase(project: Project) -> bool:
     """Give an unfinished rebase up: `pipeline/` is again what it was, and no revision was changed.
+
+    Returns:
+        False when `pipeline/` was left as it is, because the revisions are other ones by now.
 
     Raises:
         RevisionError: there is none, or all is solved and its files are being written.
     """
     state = _unfinished(project)
-    if len(state.solved) == len(state.revisions):
+    is_there = set(state.involved) <= set(project.directory.files)
+    if is_there and len(state.solved) == len(state.revisions):
         raise RevisionError(
             "the rebase is solved, and its files are being written",
             hint="`sqlmig rebase --continue` writes the rest",
         )
-    put_back(project, state.before, state.written)
+    is_same = not has_moved(project, state)
+    if is_same:
+        put_back(project, state.before, state.written)
     forget(project)
+    return is_same
 
 
 def _unfinished(project: Project) -> Unfinished:

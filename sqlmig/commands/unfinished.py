@@ -116,13 +116,18 @@ def digests_of(project: Project, revisions: tuple[str, ...]) -> Mapping[str, str
     return {name: files[name].digest for name in sorted(revisions) if name in files}
 
 
+def has_moved(project: Project, state: Unfinished) -> bool:
+    """Whether the revisions are other ones than when it was begun, as after `git merge --abort`."""
+    return digests_of(project, state.involved) != state.digests
+
+
 def refuse_moved(project: Project, state: Unfinished) -> None:
     """Raise when the revisions are no longer what they were when it was begun.
 
     Raises:
         RevisionError: with what to type.
     """
-    if digests_of(project, state.involved) != state.digests:
+    if has_moved(project, state):
         raise RevisionError(
             f"the files of {listed(state.involved)} have changed since the {state.verb} was begun",
             hint=f"`sqlmig {state.verb} --abort`, and begin anew",

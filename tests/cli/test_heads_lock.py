@@ -156,3 +156,38 @@ def test_edits_that_are_not_committed_are_not_overwritten(school: Shell) -> None
 
     assert "pipeline/ was left as it is: pipeline/views.sql was edited.\n" in said.err
     assert school.read("pipeline/views.sql") == mine
+
+
+def test_a_merge_that_git_gave_up_is_forgotten_and_pipeline_left_as_git_put_it(
+    school: Shell,
+) -> None:
+    git = two_branches(
+        school,
+        {},
+        {"pipeline/views.sql": STRICTER},
+        {"pipeline/views.sql": VIEWS.replace("> 90", "> 80")},
+    )
+    git("merge", "feature", code=1)
+    school("merge", code=1)
+    git("merge", "--abort")
+    assert "a merge of `bbbb2222` and `cccc3333` is unfinished" in school("check", code=1).err
+    assert "have changed since the merge was begun" in school("merge", "--continue", code=1).err
+
+    said = school("merge", "--abort")
+
+    assert said.err == (
+        "The revisions have changed since the merge was begun: pipeline/ was left as it is.\n"
+    )
+    assert school.read("pipeline/views.sql") == STRICTER
+    school("check")
+
+
+def test_an_unfinished_merge_whose_notes_are_broken_can_be_begun_anew(school: Shell) -> None:
+    school.freeze("aaaa1111")
+    file = school.write(".sqlmig/unfinished.json", "{}")
+
+    said = school("check", code=1)
+
+    assert said.err.startswith("error: .sqlmig/unfinished.json: this can't be read\n\nhint: delete")
+    file.unlink()
+    school("check")

@@ -276,3 +276,21 @@ def test_in_a_rebase_of_git_each_commit_is_put_on_top(school: Shell) -> None:
 
     assert git("status", "--porcelain") == ""
     assert school("heads").out == "cccc3333 (head)\n"
+
+
+def test_a_rebase_that_git_gave_up_is_forgotten(school: Shell) -> None:
+    git = two_branches(
+        school,
+        {},
+        {"pipeline/views.sql": STRICTER},
+        {"pipeline/views.sql": VIEWS.replace("> 90", "> 80")},
+    )
+    git("merge", "feature", code=1)
+    school("rebase", "cccc3333", code=1)
+    git("merge", "--abort")
+
+    said = school("rebase", "--abort")
+
+    assert "have changed since the rebase was begun: pipeline/ was left as it is" in said.err
+    assert school.read("pipeline/views.sql") == STRICTER
+    school("check")

@@ -262,3 +262,39 @@ def test_freezing_again_gives_a_docstring_to_a_file_without_one() -> None:
 
     assert again.message == "new"
     assert again.files == {"program.sql": "y"}
+
+
+def test_a_revision_gets_another_parent_and_keeps_the_rest() -> None:
+    file = parse_revision(
+        render_revision(
+            revision="b",
+            down_revisions=["a"],
+            message="words",
+            created=CREATED,
+            files={"a.sql": "1"},
+            branch_labels=["side"],
+            up_lines=["op.run(print)  # mine"],
+        ),
+        "b.py",
+    )
+
+    text = refreeze(file, files={"a.sql": "2"}, down_revisions=["c"])
+
+    again = parse_revision(text, "b.py")
+    assert again.down_revisions == ("c",)
+    assert again.files == {"a.sql": "2"}
+    assert (again.message, again.created, again.branch_labels) == ("words", file.created, ("side",))
+    assert "\nRevises: c\n" in text
+    assert text.endswith(file.text[file.text.index("def up(op)") :])
+
+
+def test_a_parent_that_has_no_line_in_the_file_is_refused() -> None:
+    file = parse_revision('revision = "b"\nprogram = {}\n', "b.py")
+
+    with pytest.raises(RevisionError) as caught:
+        refreeze(file, files={}, down_revisions=["c"])
+
+    assert caught.value.render() == (
+        "error: b.py: the parent can't be written into this file\n\n"
+        "hint: it wants a line `down_revision = ...`"
+    )
