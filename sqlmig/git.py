@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,10 +106,7 @@ def edited_files(folder: Path) -> frozenset[str] | None:
     )
     if prefix is None or listed is None:
         return None
-    is_merging = any(
-        _run(git, "rev-parse", "--quiet", "--verify", name) is not None
-        for name in ("MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
-    )
+    is_merging = _incoming(git) is not None
     found = set()
     for entry in listed.split("\0"):
         kind, _, rest = entry.partition(" ")
@@ -119,6 +117,51 @@ def edited_files(folder: Path) -> frozenset[str] | None:
         if not staged_by_git:
             found.add(rest.split(" ", fields)[fields].removeprefix(prefix))
     return frozenset(found)
+
+
+@dataclass(frozen=True)
+class Side:
+    """A folder as one side of a merge, rebase or cherry-pick has it that Git has stopped at.
+
+    Args:
+        same: names of the files that are now as they are there.
+        former: name -> text there, of files that are other ones now.
+    """
+
+    same: frozenset[str]
+    former: Mapping[str, str]
+
+
+def sides_of_merge(folder: Path) -> tuple[Side, ...]:
+    """Both sides of what Git has stopped at: what is checked out, and what comes in.
+
+    Returns:
+        Nothing without Git, or when Git is in the middle of nothing.
+    """
+    if not folder.is_dir() or not _may_be_in_repository(folder.resolve()):
+        return ()
+    git = _git(folder)
+    incoming = _incoming(git)
+    return () if incoming is None else (_side(git, "HEAD"), _side(git, incoming))
+
+
+def _side(git: Git, commit: str) -> Side:
+    names = frozenset(
+        filter(None, (_run(git, "ls-tree", "-z", "--name-only", commit) or "").split("\0"))
+    )
+    listed = _run(git, "diff", "--name-only", "-z", "--no-renames", "--relative", commit, "--", ".")
+    changed = names & frozenset((listed or "").split("\0"))
+    texts = {name: _run(git, "show", f"{commit}:./{name}") for name in sorted(changed)}
+    former = {name: text for name, text in texts.items() if text is not None}
+    return Side(names - changed, former)
+
+
+def _incoming(git: Git) -> str | None:
+    """The commit that Git brings in and has stopped at; None in the middle of nothing."""
+    for name in ("MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"):
+        if _run(git, "rev-parse", "--quiet", "--verify", name) is not None:
+            return name
+    return None
 
 
 def names_on_main(folder: Path) -> tuple[str, frozenset[str]] | None:

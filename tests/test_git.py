@@ -15,6 +15,7 @@ from sqlmig.git import (
     edited_files,
     names_on_main,
     read_git_state,
+    sides_of_merge,
     without_credentials,
 )
 
@@ -240,6 +241,7 @@ def test_edited_files_are_those_that_people_touched_and_did_not_commit(repositor
 
     assert edited_files(project) == frozenset({"a.sql", "b c.sql", "sub/d.sql"})
     assert edited_files(project / "nowhere") is None
+    assert sides_of_merge(project) == sides_of_merge(project / "nowhere") == ()
 
 
 def test_what_git_merged_by_itself_is_no_edit_until_it_is_touched(repository: Path) -> None:
@@ -259,6 +261,9 @@ def test_what_git_merged_by_itself_is_no_edit_until_it_is_touched(repository: Pa
         git(repository, "merge", "feature")
 
     assert edited_files(project) == frozenset({"lock"}), "it is unmerged"
+    ours, theirs = sides_of_merge(project)
+    assert (ours.same, ours.former) == (frozenset({"a.sql"}), {"lock": "3"})
+    assert (theirs.same, theirs.former) == (frozenset({"a.sql", "b.sql"}), {"lock": "2"})
 
     (project / "b.sql").write_text("2")
     assert edited_files(project) == frozenset({"lock", "b.sql"})

@@ -185,6 +185,7 @@ def check(project: Project) -> Checked:
             `heads.lock` that says something else than the files.
         ProgramErrors: the SQL has mistakes.
     """
+    from sqlmig.commands.stale import refuse_stale
     from sqlmig.commands.unfinished import refuse_unfinished
     from sqlmig.program.diff import diff_programs
     from sqlmig.program.model import EMPTY_PROGRAM
@@ -196,6 +197,7 @@ def check(project: Project) -> Checked:
     graph, ledger = project.history()
     if ledger is None:
         project.directory.check()
+    refuse_stale(project, graph)
     lock_error = project.directory.lock_error(ledger.known.values() if ledger else ())
     if lock_error is not None:
         raise lock_error

@@ -17,6 +17,7 @@ from sqlmig.commands.pipeline_files import (
     write_pipeline,
 )
 from sqlmig.commands.project import Project
+from sqlmig.commands.stale import refuse_stale
 from sqlmig.commands.unfinished import (
     Unfinished,
     digests_of,
@@ -82,6 +83,8 @@ def merge(
     """
     refuse_unfinished(project)
     graph, _ = project.history()
+    refuse_stale(project, graph)
+    project.pipeline_texts()  # what can't be read is said before anything is written
     deployed = project.starting_point(*revisions)
     names = sorted({n for text in revisions for n in resolve_all(graph, text, deployed)})
     if len(names) < 2:
@@ -130,7 +133,9 @@ def continue_merge(
     state = unfinished(project, "merge")
     if state is None:
         refuse_unfinished(project)
-        names = tuple(project.history()[0].heads)
+        graph, _ = project.history()
+        refuse_stale(project, graph)
+        names = graph.heads
         if len(names) != 2:
             raise RevisionError(
                 "there is no unfinished merge", hint="`sqlmig merge` begins one of all heads"

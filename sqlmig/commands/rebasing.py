@@ -22,6 +22,7 @@ from sqlmig.commands.pipeline_files import (
 )
 from sqlmig.commands.project import Project
 from sqlmig.commands.rebase_branch import Branch, find_branch, refuse_fixed
+from sqlmig.commands.stale import find_stale, refuse_stale
 from sqlmig.commands.unfinished import (
     Unfinished,
     digests_of,
@@ -37,6 +38,7 @@ from sqlmig.planning.explain import describe_diff
 from sqlmig.program.diff import ProgramDiff, diff_programs
 from sqlmig.program.model import EMPTY_PROGRAM
 from sqlmig.revisions.file import RevisionFile
+from sqlmig.revisions.graph import RevisionGraph
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ def rebase(project: Project, revision: str | None = None, *, onto: str | None = 
 
     Args:
         revision: the last one to move; by default the other head, or that of two heads of which
-            nothing is applied or on the remote's main branch.
+            nothing is applied or on the remote's main branch. Without `onto` too, revisions that
+            Git has put behind a parent which was frozen anew come first, and stay behind it.
         onto: the new parent of the first; by default the other head.
 
     Raises:
@@ -71,7 +74,15 @@ def rebase(project: Project, revision: str | None = None, *, onto: str | None = 
     """
     refuse_unfinished(project)
     graph, _ = project.history()
-    branch = find_branch(project, graph, revision, onto)
+    stale = find_stale(project, graph)
+    if revision or onto:
+        refuse_stale(project, graph)
+        stale = None
+    if stale is None:
+        branch = find_branch(project, graph, revision, onto)
+    else:
+        above = graph.descendants(stale.revision, dependencies=False)
+        branch = Branch(graph.sort(above), stale.parent)
     refuse_fixed(project, graph, branch)
     return _go_on(
         project,
@@ -81,6 +92,7 @@ def rebase(project: Project, revision: str | None = None, *, onto: str | None = 
             digests=digests_of(project, (*branch.chain, branch.onto)),
             before=project.pipeline_texts(),
             onto=branch.onto,
+            former=stale.former if stale else None,
         ),
         _edited_side(project, branch),
     )
@@ -116,7 +128,7 @@ def abort_rebase(project: Project) -> bool:
         RevisionError: there is none, or all is solved and its files are being written.
     """
     state = _unfinished(project)
-    is_there = set(state.involved) <= set(project.directory.files)
+    is_there = set(state.digests) <= set(project.directory.files)
     if is_there and len(state.solved) == len(state.revisions):
         raise RevisionError(
             "the rebase is solved, and its files are being written",
@@ -159,8 +171,7 @@ def _go_on(project: Project, state: Unfinished, texts: Mapping[str, Mapping[str,
     for name in state.revisions:
         if name in solved:
             continue
-        below = graph.down_revisions(name)
-        base = side_of(project, below[0]) if below else Side("base", {}, EMPTY_PROGRAM)
+        base = _base(project, graph, state, name)
         theirs = side_of(project, name, texts.get(name))
         joined = join(project, base, parent, theirs)
         if joined.program is None:
@@ -168,6 +179,15 @@ def _go_on(project: Project, state: Unfinished, texts: Mapping[str, Mapping[str,
         solved[name] = dict(joined.files)
         parent = Side(name, joined.files, joined.program)
     return _finish(project, replace(state, solved=solved), list(texts.values()))
+
+
+def _base(project: Project, graph: RevisionGraph, state: Unfinished, name: str) -> Side:
+    """What a revision was made on."""
+    below = graph.down_revisions(name)
+    if not below:
+        return Side("base", {}, EMPTY_PROGRAM)
+    is_first = name == state.revisions[0]
+    return side_of(project, below[0], state.former if is_first else None)
 
 
 def _side_before(

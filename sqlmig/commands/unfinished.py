@@ -30,6 +30,7 @@ class Unfinished:
         message, rev_id, branch_label: of a merge.
         onto: what is rebased upon.
         solved: a rebase's programs so far, revision -> path -> text.
+        former: the program that the first of them was made on, where its parent has another by now.
     """
 
     verb: Verb
@@ -42,6 +43,7 @@ class Unfinished:
     branch_label: str | None = None
     onto: str = ""
     solved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    former: Mapping[str, str] | None = None
 
     @property
     def involved(self) -> tuple[str, ...]:

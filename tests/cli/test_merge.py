@@ -56,6 +56,20 @@ def test_disjoint_changes_are_joined_with_their_comments(rooted: Shell) -> None:
     assert rooted("heads").out == "dddd4444 (head)\n"
 
 
+def test_the_plan_from_either_parent_is_what_the_other_one_changed(rooted: Shell) -> None:
+    branch(rooted, "bbbb2222", views=STRICTER)
+    branch(rooted, "cccc3333", views=VIEWS + NEW)
+    rooted("merge", "--rev-id", "dddd4444")
+
+    for parent, kind, view in (
+        ("bbbb2222", "added_views", "idle"),
+        ("cccc3333", "modified_views", "honours"),
+    ):
+        rooted("stamp", parent)
+        diff = rooted("plan", "--offline", "--json", "head").json["diff"]["program_diff"]
+        assert {key: names for key, names in diff.items() if names} == {kind: [view]}
+
+
 def test_pipeline_is_brought_along_when_it_is_one_side(rooted: Shell) -> None:
     branch(rooted, "bbbb2222", views=STRICTER)
     branch(rooted, "cccc3333", more=NEW)

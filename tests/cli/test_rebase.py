@@ -294,3 +294,75 @@ def test_a_rebase_that_git_gave_up_is_forgotten(school: Shell) -> None:
     assert "have changed since the rebase was begun: pipeline/ was left as it is" in said.err
     assert school.read("pipeline/views.sql") == STRICTER
     school("check")
+
+
+def test_in_a_rebase_of_git_no_commit_takes_back_what_the_new_parent_has(school: Shell) -> None:
+    git = two_branches(school, {}, {"pipeline/views.sql": STRICTER}, {"pipeline/new.sql": NEW})
+    git("switch", "--quiet", "feature")
+    school.write("pipeline/more.sql", MORE)
+    school.freeze("cccc4444")
+    git.commit("more")
+    git("rebase", "main", code=1)
+    school("rebase", "cccc3333")
+    git("add", "--all")
+    git("-c", "core.editor=true", "rebase", "--continue", code=1)
+    # now cccc4444 stands behind the new cccc3333, with the program of the old one and a view more
+    assert school("heads").out == "cccc4444 (head)\n"
+    name = school.file_of("cccc4444").name
+    for words in (["check"], ["merge"], ["rebase", "cccc4444", "--onto", "cccc3333"]):
+        assert school(*words, code=1).err == (
+            f"error: revisions/{name}: revision cccc4444 was made on another program of "
+            "`cccc3333`\n\nhint: `sqlmig rebase` freezes it anew on the one that its parent has "
+            "now\n"
+        )
+
+    said = school("rebase")
+
+    assert said.err.startswith(
+        f"  + view other\n  Rebasing revisions/{name} onto cccc3333 ...  done\n"
+    )
+    school("check")
+    git("add", "--all")
+    git("-c", "core.editor=true", "rebase", "--continue")
+    assert git("status", "--porcelain") == ""
+    assert programs(school, "cccc4444")["pipeline/views.sql"] == STRICTER
+    school("check")
+
+
+def test_a_revision_on_a_branch_that_was_rebased_meanwhile_is_put_on_it_again(
+    school: Shell,
+) -> None:
+    git = two_branches(
+        school,
+        {},
+        {"pipeline/views.sql": STRICTER},
+        {
+            "pipeline/views.sql": VIEWS.replace("-- one row", "-- exactly one row"),
+            "pipeline/new.sql": NEW,
+        },
+    )
+    # a colleague works on top of the feature, which is then rebased and merged
+    git("switch", "--quiet", "-c", "colleague", "feature")
+    school.write("pipeline/views.sql", school.read("pipeline/views.sql").replace("> 90", "> 80"))
+    school.freeze("dddd4444")
+    git.commit("colleague")
+    git("switch", "--quiet", "main")
+    git("merge", "feature", code=1)
+    school("rebase", "cccc3333")
+    git.commit("feature, rebased")
+    git("switch", "--quiet", "colleague")
+    git("merge", "main", code=1)
+
+    said = school("rebase", code=1)
+
+    assert said.err.startswith("error: `dddd4444` doesn't go on top of `cccc3333`:\n\n")
+    school.write("pipeline/views.sql", VIEWS.replace("> 90", "> 85"))
+    school("rebase", "--continue")
+    school("check")
+    git.commit("merged")
+    assert [e["revision"] for e in school("history", "--json").json] == [
+        "dddd4444",
+        "cccc3333",
+        "bbbb2222",
+        "aaaa1111",
+    ]
