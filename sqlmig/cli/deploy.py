@@ -47,9 +47,15 @@ _WAITS = 3
     is_flag=True,
     help="Plan to empty tables whose rows can't be kept, as upgrade does with it.",
 )
+@click.option(
+    "--ref",
+    metavar="REF",
+    help="Plan the revisions of a Git ref, as if it were checked out; none of its code is run.",
+)
 @global_options
 def plan_command(
     rev: str,
+    ref: str | None,
     offline: bool,
     style: str,
     as_json: bool,
@@ -65,7 +71,9 @@ def plan_command(
 
     Exits with 4 if the plan is blocked.
     """
-    plan = commands.make_plan(opened(), rev, offline=offline, allow_destructive=allow_destructive)
+    plan = commands.make_plan(
+        opened(), rev, offline=offline, allow_destructive=allow_destructive, ref=ref
+    )
     text = _told(plan, "json" if as_json else style, verbose=verbose)
     if output is None:
         click.echo(painted(text) if style == "text" and not as_json else text, nl=False)

@@ -18,7 +18,6 @@ from sqlmig.revisions.identifier import resolve, resolve_range
 if TYPE_CHECKING:
     from sqlmig.ledger.deployment import Deployment
     from sqlmig.program.diff import ProgramDiff
-    from sqlmig.program.model import Program
     from sqlmig.revisions.graph import RevisionGraph
 
 
@@ -198,34 +197,34 @@ def check(project: Project) -> Checked:
     return Checked(head, diff_programs(frozen, project.parse(project.working_files())))
 
 
-def diff(project: Project, before: str = "deployed", after: str = "working") -> ProgramDiff:
+def diff(project: Project, before: str = "deployed", after: str | None = None) -> ProgramDiff:
     """The program diff of two programs.
 
     Args:
-        before, after: any name of a revision, `deployed` (what runs now), or `working`
-            (`pipeline/*.sql` as it is).
+        before: any name of a revision, `deployed` (what runs now), `working` (`pipeline/*.sql` as
+            it is), or a Git ref, whose `pipeline/` it is then. `A..B` names both ends, and `A...B`
+            begins at the commit that two Git refs have in common.
+        after: the same; by default `working`.
+
+    Raises:
+        RevisionError, GitError: nothing is called so.
+        ProgramErrors: the SQL has mistakes.
     """
+    from sqlmig.commands.references import Programs, split_range
     from sqlmig.program.diff import diff_programs
 
-    names = (before, after)
-    deployment = project.deployment() if any(n != "working" for n in names) else None
-    return diff_programs(
-        _program(project, before, deployment), _program(project, after, deployment)
-    )
-
-
-def _program(project: Project, name: str, deployment: Deployment | None) -> Program:
-    from sqlmig.program.model import EMPTY_PROGRAM
-
-    if name == "working":
-        return project.parse(project.working_files())
-    assert deployment is not None
-    if name == "deployed":
-        return project.parse_deployed(deployment.program)
-    revision = resolve(project.graph(deployment, name), name, deployment.revision)
-    if revision is None:
-        return EMPTY_PROGRAM
-    return project.parse(project.revision_files(revision, deployment))
+    programs = Programs(project)
+    ends = split_range(before)
+    if ends is None:
+        return diff_programs(programs.named(before), programs.named(after or "working"))
+    if after is not None:
+        raise RevisionError(
+            f"`{before}` names both ends, and `{after}` is a third one",
+            hint=f"`sqlmig diff {before}`, or `sqlmig diff {ends[0]} {after}`",
+        )
+    first, second, has_common_begin = ends
+    begin = programs.ancestor(first, second) if has_common_begin else programs.named(first)
+    return diff_programs(begin, programs.named(second))
 
 
 def _unmarked(entries: Iterable[Entry]) -> tuple[Entry, ...]:

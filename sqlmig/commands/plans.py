@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Any
 
 from sqlmig.commands.project import Project, refuse_edited
 from sqlmig.commands.row_checks import check_rows
-from sqlmig.errors import RevisionError
+from sqlmig.errors import Location, RevisionError
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning import planner
@@ -25,10 +28,11 @@ from sqlmig.planning.stream_steps import (
     EvolveStream,
     RestoreStream,
 )
-from sqlmig.program.model import EMPTY_PROGRAM, Program
+from sqlmig.program.model import EMPTY_PROGRAM, Language, Program
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.hooks import load_hooks
 from sqlmig.revisions.identifier import resolve
+from sqlmig.revisions.plain_hooks import FunctionName, read_plain_hook
 
 _COMPUTING = (Bootstrap, EvolveStream, BackfillStream)
 
@@ -40,6 +44,7 @@ def make_plan(
     offline: bool = False,
     direction: str | None = None,
     allow_destructive: bool = False,
+    ref: str | None = None,
 ) -> Plan:
     """The plan that takes the deployed revision to `target`.
 
@@ -48,20 +53,32 @@ def make_plan(
         offline: plan from the ledger alone: start no Spark, look at no table.
         direction: `upgrade` or `downgrade`; by default whichever leads there.
         allow_destructive: empty tables whose rows can't be kept, instead of being blocked by them.
+        ref: a Git ref: plan as if that were checked out. Its files are read from Git's objects, and
+            nothing of their code is run.
 
     Raises:
+        GitError: no such ref, or it lacks the project.
         RevisionError: no such revision, not on the way, or an applied file was edited.
         ProgramErrors: the target's SQL has mistakes.
     """
-    deployment = project.deployment()
-    return plan_way(
-        project,
-        deployment,
-        target,
-        direction=direction,
-        offline=offline,
-        allow_destructive=allow_destructive,
-    )[0]
+    from contextlib import nullcontext
+
+    if ref is None:
+        place: AbstractContextManager[None] = nullcontext()
+    else:
+        from sqlmig.commands.references import ReferenceProject, placed_at
+
+        project = ReferenceProject(project, ref)
+        place = placed_at(project.reference)
+    with place:
+        return plan_way(
+            project,
+            project.deployment(),
+            target,
+            direction=direction,
+            offline=offline,
+            allow_destructive=allow_destructive,
+        )[0]
 
 
 def plan_way(
@@ -108,6 +125,10 @@ def plan_way(
         folders=frozenset() if offline else project.warehouse.folders(),
     )
     plan = planner.make_plan(request)
+    foreign = _foreign_functions(before, after) if project.is_foreign else ()
+    if foreign and analyze and not offline:
+        plan = replace(plan, warnings=(*plan.warnings, _not_analyzed(foreign)))
+        analyze = False
     if analyze and not offline:
         plan = _rows_checked(project, plan, request, allow_destructive=allow_destructive)
         plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
@@ -143,7 +164,8 @@ def _hop(
     project: Project, graph: RevisionGraph, name: str, hook: str, deployment: Deployment
 ) -> Hop:
     revision = as_applied(project, graph, name, deployment)
-    directives = read_directives(revision, hook)
+    is_run = not project.is_foreign or name in deployment.applied
+    directives = (read_directives if is_run else read_plainly)(revision, hook)
     if not directives:
         return Hop(revision, hook, (), EMPTY_PROGRAM, EMPTY_PROGRAM)
     own = project.parse(project.revision_files(name, deployment))
@@ -167,6 +189,40 @@ def read_directives(revision: AppliedRevision, hook: str) -> tuple[Directive, ..
     return operations.directives
 
 
+def read_plainly(revision: AppliedRevision, hook: str) -> tuple[Directive, ...]:
+    """What a revision's hook asks for, read from its text; none of its code runs.
+
+    Raises:
+        RevisionError: that can't be known so, or it asks for what there isn't.
+    """
+    operations = Operations()
+    for call in read_plain_hook(revision.text, revision.path, hook):
+        method = operations.named.get(call.name)
+        arguments = [_unrun(a) if isinstance(a, FunctionName) else a for a in call.arguments]
+        keywords = {
+            k: _unrun(a) if isinstance(a, FunctionName) else a for k, a in call.keywords.items()
+        }
+        try:
+            if method is None:
+                raise AttributeError(f"there is no `op.{call.name}`")
+            method(*arguments, **keywords)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise RevisionError(
+                f"`{hook}`: {error}", location=Location(revision.path, call.line)
+            ) from None
+    return operations.directives
+
+
+def _unrun(function: FunctionName) -> Callable[[Any], object]:
+    """Stands for a function in a plan that is only shown."""
+
+    def run(context: Any) -> object:
+        raise AssertionError(f"{function.name} is not to be run")
+
+    run.__name__ = function.name
+    return run
+
+
 def as_applied(
     project: Project, graph: RevisionGraph, name: str, deployment: Deployment
 ) -> AppliedRevision:
@@ -184,6 +240,27 @@ def as_applied(
         message=file.message,
         path=file.path,
         text=file.text,
+    )
+
+
+def _foreign_functions(before: Program, after: Program) -> tuple[str, ...]:
+    """Files of functions in Python that are not deployed as they are; Spark would run them."""
+    known = {f.text for f in before.functions.values()}
+    return tuple(
+        sorted(
+            {
+                function.location.path if function.location else function.name
+                for function in after.functions.values()
+                if function.language is Language.PYTHON and function.text not in known
+            }
+        )
+    )
+
+
+def _not_analyzed(files: tuple[str, ...]) -> str:
+    return (
+        f"Spark did not analyse the queries: {', '.join(files)} "
+        f"{'is' if len(files) == 1 else 'are'} code that is not checked out, and is not run here"
     )
 
 

@@ -38,6 +38,9 @@ class Project:
         on_start: called before Spark is started, which takes seconds.
     """
 
+    is_foreign = False
+    """Its files are not those of this checkout: nothing of their code is run."""
+
     def __init__(
         self, config: Config, target: Target, on_start: Callable[[], None] | None = None
     ) -> None:

@@ -11,26 +11,14 @@ from pathlib import Path
 import pytest
 
 from sqlmig.git import GitState, read_git_state, without_credentials
+from tests.git.repository import alone, git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No setting of the machine or of a surrounding repository plays a part."""
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-
-
-def git(folder: Path, *arguments: str) -> str:
-    author = ["-c", "user.name=Tést Author", "-c", "user.email=author@example.com"]
-    done = subprocess.run(
-        ["git", *author, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
+    alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture
@@ -81,7 +69,7 @@ def test_without_the_git_command_there_is_no_state(repository: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={"PATH": "", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        cwd=Path(__file__).parent.parent,
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         check=False,
@@ -218,4 +206,4 @@ def test_gitpython_is_not_imported_where_there_is_no_repository(tmp_path: Path) 
         "assert 'git' not in sys.modules"
     )
 
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

@@ -1,20 +1,16 @@
 """Where the project stands in Git: commit, branch, author, and whether it was changed since.
 
-It knows Git through GitPython, which is imported only when there is a repository to ask. It
-changes nothing, takes no lock, and never returns credentials.
+It changes nothing, takes no lock, and never returns credentials.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-if TYPE_CHECKING:
-    from git import Git
+from sqlmig.git.command import GitCommand
 
 _INITIAL = "(initial)"
 _DETACHED = "(detached)"
@@ -59,12 +55,10 @@ def read_git_state(path: Path) -> GitState | None:
     Returns:
         None without a repository, without a `git` command, or where Git refuses to answer.
     """
-    if not path.is_dir() or not _may_be_in_repository(path.resolve()):
+    git = GitCommand(path)
+    if not git.has_repository:
         return None
-    git = _git(path)
-    status = _run(
-        git, "status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--", "."
-    )
+    status = git.text("status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--", ".")
     if status is None:
         return None
     headers = dict(
@@ -74,7 +68,7 @@ def read_git_state(path: Path) -> GitState | None:
     branch = headers.get("branch.head", _DETACHED)
     has_commit = commit != _INITIAL
     author = (
-        _run(git, "log", "-1", "--no-show-signature", "--format=%an%x00%ae") if has_commit else None
+        git.text("log", "-1", "--no-show-signature", "--format=%an%x00%ae") if has_commit else None
     )
     name, _, address = (author or "").partition("\0")
     return GitState(
@@ -105,42 +99,9 @@ def without_credentials(address: str) -> str:
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
-def _may_be_in_repository(folder: Path) -> bool:
-    """False when Git needn't be asked: no `.git` here or above, and no variable names one."""
-    if "GIT_DIR" in os.environ:
-        return True
-    return any((parent / ".git").exists() for parent in (folder, *folder.parents))
-
-
-def _git(path: Path) -> Git:
-    # GitPython looks for the command when it is imported, and complains when there is none.
-    before = os.environ.get("GIT_PYTHON_REFRESH")
-    os.environ["GIT_PYTHON_REFRESH"] = "quiet"
-    try:
-        from git import Git
-    finally:
-        if before is None:
-            del os.environ["GIT_PYTHON_REFRESH"]
-        else:
-            os.environ["GIT_PYTHON_REFRESH"] = before
-    git = Git(path)
-    git.update_environment(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
-    return git
-
-
-def _run(git: Git, *arguments: str) -> str | None:
-    """The output of `git ...`; None when there is no such command, or it fails."""
-    from git.exc import CommandError
-
-    try:
-        return str(git.execute(["git", "--no-pager", *arguments]))
-    except (CommandError, OSError):
-        return None
-
-
-def _remote(git: Git, branch: str) -> str | None:
+def _remote(git: GitCommand, branch: str) -> str | None:
     pattern = r"^(remote\..*\.url|branch\..*\.remote)$"
-    listed = _run(git, "config", "--null", "--get-regexp", pattern)
+    listed = git.text("config", "--null", "--get-regexp", pattern)
     values = dict(
         entry.partition("\n")[::2] for entry in (listed or "").split("\0") if "\n" in entry
     )
