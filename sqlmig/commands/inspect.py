@@ -16,6 +16,7 @@ from sqlmig.errors import RevisionError
 from sqlmig.revisions.identifier import resolve, resolve_range
 
 if TYPE_CHECKING:
+    from sqlmig.git.authorship import Authorship
     from sqlmig.ledger.deployment import Deployment
     from sqlmig.program.diff import ProgramDiff
     from sqlmig.revisions.graph import RevisionGraph
@@ -31,6 +32,9 @@ class Entry:
         children: its direct children.
         is_depended_on: another revision names it in `depends_on`.
         is_lost: only the ledger still has it.
+        authorship: the newest commit that changed its file; None where Git isn't asked, doesn't
+            know, or the file is in no commit.
+        is_committed: whether the file is in a commit; None where Git isn't asked.
     """
 
     revision: str
@@ -46,6 +50,8 @@ class Entry:
     is_depended_on: bool = False
     is_current: bool = False
     is_lost: bool = False
+    authorship: Authorship | None = None
+    is_committed: bool | None = None
 
     @property
     def is_branch_point(self) -> bool:
@@ -73,6 +79,9 @@ class Entry:
             "is_branch_point": self.is_branch_point,
             "is_merge_point": self.is_merge_point,
             "is_lost": self.is_lost,
+            "commit": self.authorship.commit if self.authorship else None,
+            "author": self.authorship.author if self.authorship else None,
+            "committed_at": self.authorship.at if self.authorship else None,
         }
 
 
@@ -115,6 +124,7 @@ def history(
     deployed = deployment.revision if deployment else None
     names = resolve_range(graph, rev_range or ":", deployed)
     entries = tuple(_entry(project, graph, name, deployment) for name in names)
+    entries = _authored(project, entries, "revisions")
     return entries if with_current else _unmarked(entries)
 
 
@@ -149,8 +159,9 @@ def show(project: Project, target: str) -> tuple[Entry, str]:
     if name is None:
         raise RevisionError("base is no revision", hint="`sqlmig history` lists the revisions")
     file = project.directory.get(name)
+    entry = _entry(project, graph, name, deployment)
     return (
-        _entry(project, graph, name, deployment),
+        _authored(project, (entry,), entry.path)[0],
         file.text if file else deployment.known[name].text,
     )
 
@@ -230,6 +241,21 @@ def diff(project: Project, before: str = "deployed", after: str | None = None) -
 def _unmarked(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """The entries without a mark at the deployed one, which nobody asked for."""
     return tuple(replace(e, is_current=False) if e.is_current else e for e in entries)
+
+
+def _authored(project: Project, entries: tuple[Entry, ...], below: str) -> tuple[Entry, ...]:
+    """The entries with who wrote their files, as Git has it."""
+    from sqlmig.git.authorship import read_authorship
+
+    wrote = read_authorship(project.root, below) if entries else None
+    if wrote is None:
+        return entries
+    return tuple(
+        entry
+        if entry.is_lost
+        else replace(entry, authorship=wrote.get(entry.path), is_committed=entry.path in wrote)
+        for entry in entries
+    )
 
 
 def _entry(

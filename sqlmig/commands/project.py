@@ -80,6 +80,7 @@ class Project:
             branch=git.branch if git else None,
             dirty=git.is_dirty if git else None,
             author=git.author if git else None,
+            remote=git.remote if git else None,
             actor=f"{_user()}@{socket.gethostname()}",
             versions={"sqlmig": sqlmig.__version__},
         )
