@@ -48,6 +48,12 @@ _WAITS = 3
     help="Plan to empty tables whose rows can't be kept, as upgrade does with it.",
 )
 @click.option(
+    "--allow-unknown-revision",
+    "allow_unknown",
+    is_flag=True,
+    help="Take a deployed revision back that has no file here.",
+)
+@click.option(
     "--ref",
     metavar="REF",
     help="Plan the revisions of a Git ref, as if it were checked out; none of its code is run.",
@@ -62,6 +68,7 @@ def plan_command(
     verbose: bool,
     output: str | None,
     allow_destructive: bool,
+    allow_unknown: bool,
 ) -> None:
     """Show what it takes to bring the pipeline to REV: the changes, why, and the steps.
 
@@ -72,7 +79,12 @@ def plan_command(
     Exits with 4 if the plan is blocked.
     """
     plan = commands.make_plan(
-        opened(), rev, offline=offline, allow_destructive=allow_destructive, ref=ref
+        opened(),
+        rev,
+        offline=offline,
+        allow_destructive=allow_destructive,
+        allow_unknown=allow_unknown,
+        ref=ref,
     )
     text = _told(plan, "json" if as_json else style, verbose=verbose)
     if output is None:
@@ -107,6 +119,12 @@ def _told(plan: Plan, style: str, *, verbose: bool) -> str:
 @click.option("-y", "--yes", is_flag=True, help="Go on without asking.")
 @click.option("--allow-destructive", is_flag=True, help="Run steps that lose rows, too.")
 @click.option(
+    "--allow-unknown-revision",
+    "allow_unknown",
+    is_flag=True,
+    help="Take a deployed revision back that has no file here.",
+)
+@click.option(
     "--stop-timeout",
     type=DURATION,
     metavar="5m",
@@ -119,6 +137,7 @@ def upgrade_command(
     bootstrap_policy: str | None,
     yes: bool,
     allow_destructive: bool,
+    allow_unknown: bool,
     stop_timeout: float | None,
     as_json: bool,
 ) -> None:
@@ -136,6 +155,7 @@ def upgrade_command(
             policy=bootstrap_policy,
             yes=yes,
             allow_destructive=allow_destructive,
+            allow_unknown=allow_unknown,
             confirm=_confirm if is_interactive() else None,
             observer=observer,
             stop_timeout=stop_timeout,

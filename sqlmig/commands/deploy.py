@@ -53,6 +53,7 @@ def upgrade(
     policy: str | None = None,
     yes: bool = False,
     allow_destructive: bool = False,
+    allow_unknown: bool = False,
     confirm: Confirm | None = None,
     observer: events.Observer = events.ignore,
     stop_timeout: float | None = None,
@@ -64,6 +65,7 @@ def upgrade(
         policy: `await_approval`, `allow` or `reject`; by default the target's.
         yes: go on without asking, whatever the policy.
         allow_destructive: let steps run that lose rows; empty tables whose rows can't be kept.
+        allow_unknown: take a deployed revision back that has no file here, whatever the policy.
         confirm: shows the plan to a person and returns the answer; None when nobody is there.
         observer: told what happens.
         stop_timeout: seconds that the tick under way may take to end; by default the target's.
@@ -87,6 +89,7 @@ def upgrade(
         direction="upgrade",
         analyze=chosen != "reject",
         allow_destructive=allow_destructive,
+        allow_unknown=allow_unknown,
     )
     if plan.is_noop:
         return Deployed("nothing_to_do", plan, resumed=resumed)

@@ -154,8 +154,8 @@ def show(project: Project, target: str) -> tuple[Entry, str]:
         RevisionError: no such revision.
     """
     deployment = project.deployment()
+    name = project.resolve(target, deployment)
     graph = project.graph(deployment, target)
-    name = resolve(graph, target, deployment.revision)
     if name is None:
         raise RevisionError("base is no revision", hint="`sqlmig history` lists the revisions")
     file = project.directory.get(name)

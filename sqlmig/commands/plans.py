@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
-from sqlmig.commands.project import Project, refuse_edited
+from sqlmig.commands.departure import departure
+from sqlmig.commands.project import Project, counts_from_head, refuse_edited
 from sqlmig.commands.row_checks import check_rows
 from sqlmig.errors import Location, RevisionError
 from sqlmig.ledger.deployment import Deployment
@@ -18,6 +19,7 @@ from sqlmig.planning.request import Request
 from sqlmig.planning.sink_columns import check_columns, column_changes
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import (
+    Blocker,
     Bootstrap,
     Plan,
     Restore,
@@ -31,7 +33,6 @@ from sqlmig.planning.stream_steps import (
 from sqlmig.program.model import EMPTY_PROGRAM, Language, Program
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.hooks import load_hooks
-from sqlmig.revisions.identifier import resolve
 from sqlmig.revisions.plain_hooks import FunctionName, read_plain_hook
 
 _COMPUTING = (Bootstrap, EvolveStream, BackfillStream)
@@ -44,6 +45,7 @@ def make_plan(
     offline: bool = False,
     direction: str | None = None,
     allow_destructive: bool = False,
+    allow_unknown: bool = False,
     ref: str | None = None,
 ) -> Plan:
     """The plan that takes the deployed revision to `target`.
@@ -53,6 +55,7 @@ def make_plan(
         offline: plan from the ledger alone: start no Spark, look at no table.
         direction: `upgrade` or `downgrade`; by default whichever leads there.
         allow_destructive: empty tables whose rows can't be kept, instead of being blocked by them.
+        allow_unknown: take a deployed revision back that has no file here, whatever the policy.
         ref: a Git ref: plan as if that were checked out. Its files are read from Git's objects, and
             nothing of their code is run.
 
@@ -78,6 +81,7 @@ def make_plan(
             direction=direction,
             offline=offline,
             allow_destructive=allow_destructive,
+            allow_unknown=allow_unknown,
         )[0]
 
 
@@ -90,6 +94,7 @@ def plan_way(
     offline: bool = False,
     analyze: bool = True,
     allow_destructive: bool = False,
+    allow_unknown: bool = False,
 ) -> tuple[Plan, Program]:
     """The plan from what is deployed to `target`, and the target's program.
 
@@ -98,14 +103,20 @@ def plan_way(
         offline: look at the ledger only.
         analyze: let Spark analyse new and changed queries, and look at rows that are converted.
         allow_destructive: empty tables whose rows can't be kept.
+        allow_unknown: take a deployed revision back that has no file here, whatever the policy.
     """
     if direction != "downgrade":  # going back uses the ledger's text
         refuse_edited(project, deployment)
+    revision = project.resolve(target, deployment)
     graph = project.graph(deployment, target)
-    revision = resolve(graph, target, deployment.revision)
     walk = graph.path(deployment.revision, revision)
-    wanted = direction or ("downgrade" if walk.downs and not walk.ups else "upgrade")
-    _check_way(graph, deployment.revision, revision, wanted)
+    left = None
+    if direction != "downgrade" and walk.downs and (walk.ups or counts_from_head(target)):
+        left = departure(project, deployment, graph, revision, allow=allow_unknown)
+    is_down = bool(walk.downs) and not walk.ups
+    wanted = "downgrade" if is_down and (left or direction is None) else direction or "upgrade"
+    if left is None:
+        _check_way(graph, deployment.revision, revision, wanted)
     before = project.parse_deployed(deployment.program)
     files = project.revision_files(revision, deployment) if revision else {}
     after = project.parse(files) if revision else EMPTY_PROGRAM
@@ -125,6 +136,8 @@ def plan_way(
         folders=frozenset() if offline else project.warehouse.folders(),
     )
     plan = planner.make_plan(request)
+    if left is not None and not left.is_allowed:
+        plan = replace(plan, blockers=(Blocker(left.message, hint=left.hint), *plan.blockers))
     foreign = _foreign_functions(before, after) if project.is_foreign else ()
     if foreign and analyze and not offline:
         plan = replace(plan, warnings=(*plan.warnings, _not_analyzed(foreign)))
@@ -133,6 +146,8 @@ def plan_way(
         plan = _rows_checked(project, plan, request, allow_destructive=allow_destructive)
         plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
     plan = _sinks_checked(project, plan, before, after, with_spark=analyze and not offline)
+    if left is not None and left.is_allowed:
+        plan = replace(plan, warnings=(left.message, *plan.warnings))
     return replace(plan, relations=explain_relations(before, after, plan)), after
 
 

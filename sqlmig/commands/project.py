@@ -16,6 +16,7 @@ from sqlmig.errors import Location, ProgramError, ProgramErrors, RevisionError, 
 from sqlmig.revisions.directory import RevisionDirectory
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.identifier import RESERVED
+from sqlmig.revisions.identifier import resolve as resolve_name
 
 if TYPE_CHECKING:
     from sqlmig.execution.journal import Journal
@@ -40,6 +41,8 @@ class Project:
 
     is_foreign = False
     """Its files are not those of this checkout: nothing of their code is run."""
+    commit = "HEAD"
+    """Git's name of the commit that its files are of."""
 
     def __init__(
         self, config: Config, target: Target, on_start: Callable[[], None] | None = None
@@ -148,18 +151,49 @@ class Project:
         """The history: the files, and what the ledger knows of revisions whose files are gone.
 
         A revision that was taken back and whose file was then deleted is no second head: it is left
-        out, unless one of `names` asks for it, or nothing else follows the revision below it.
+        out, unless one of `names` asks for it, or there are no files at all.
         """
         if deployment is None or not deployment.known:
             return self.directory.graph
         full = self.directory.graph_with(deployment.known.values())
-        if len(full.heads) < 2 or len(full) == len(self.directory.files):
+        if not self.directory.files or len(full) == len(self.directory.files):
             return full
         kept = {*self.directory.files, *deployment.applied}
         kept = kept.union(*(full.ancestors(name) for name in kept))
         words = {word for name in names for word in re.findall(r"\w+", name)} - RESERVED
         if any(name.startswith(tuple(words)) for name in full if words and name not in kept):
             return full
+        return self.directory.graph_with(
+            known for name, known in deployment.known.items() if name in kept
+        )
+
+    def resolve(self, name: str, deployment: Deployment) -> str | None:
+        """The revision that a name means; None for base.
+
+        A head is one of this checkout, whatever the ledger still knows: so a deployed revision that
+        was reverted, or lies on another branch, is none.
+
+        Raises:
+            RevisionError: there is none, or several are called so.
+        """
+        from sqlmig.revisions.errors import UnknownRevision
+
+        if counts_from_head(name) and self.directory.files:
+            try:
+                return resolve_name(self._checkout(deployment), name, deployment.revision)
+            except UnknownRevision:
+                pass  # the branch label may be that of a revision whose file is gone
+        return resolve_name(self.graph(deployment, name), name, deployment.revision)
+
+    def is_unknown(self, revision: str, deployment: Deployment) -> bool:
+        """Whether no file is or follows a revision. False where there are no revision files."""
+        return bool(self.directory.files) and revision not in self._checkout(deployment)
+
+    def _checkout(self, deployment: Deployment) -> RevisionGraph:
+        """The revisions that have files, and those below them, which may have lost theirs."""
+        files = self.directory.files
+        full = self.directory.graph_with(deployment.known.values())
+        kept = frozenset[str]().union(*(full.ancestors(name) for name in files))
         return self.directory.graph_with(
             known for name, known in deployment.known.items() if name in kept
         )
@@ -310,6 +344,11 @@ def init(path: str | Path) -> tuple[Path, ...]:
 def counts_from_deployed(name: str) -> bool:
     """Whether a revision's name or a range means something only together with the ledger."""
     return any("current" in end or re.fullmatch(r"(.*@)?[+-]\d+", end) for end in name.split(":"))
+
+
+def counts_from_head(name: str) -> bool:
+    """Whether a revision's name is `head`, `label@head`, `heads`, or some steps from one."""
+    return re.fullmatch(r"(.*@)?heads?([+-]\d+)?", name) is not None
 
 
 def refuse_edited(project: Project, deployment: Deployment) -> None:

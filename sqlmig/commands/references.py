@@ -41,6 +41,7 @@ class ReferenceProject(Project):
     def __init__(self, project: Project, name: str) -> None:
         super().__init__(project.config, project.target, project.on_start)
         self.reference = reference(project.root, name)
+        self.commit = self.reference.commit
         if not self.reference.has_project:
             raise self.reference.without_project()
         if not self.directory.files:
@@ -146,7 +147,7 @@ class Programs:
     def _revision(self, name: str) -> str | None:
         project, deployment = self._project, self._deployment
         try:
-            return resolve(project.graph(deployment, name), name, deployment.revision)
+            return project.resolve(name, deployment)
         except UnknownRevision as error:
             if not GitCommand(project.root).has_repository:
                 raise

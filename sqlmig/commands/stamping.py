@@ -14,7 +14,6 @@ from sqlmig.ledger.sink_state import SinkState
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint, sink_fingerprint
 from sqlmig.program.model import Program
 from sqlmig.program.sink_options import read_sink_options
-from sqlmig.revisions.identifier import resolve
 
 
 def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
@@ -39,8 +38,8 @@ def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
     else:
         check_idle(deployment)
         refuse_edited(project, deployment)
+    revision = project.resolve(target, deployment)
     graph = project.graph(deployment, target)
-    revision = resolve(graph, target, deployment.revision)
     ups = [
         as_applied(project, graph, name, deployment).to_dict()
         for name in graph.path(None, revision).ups
