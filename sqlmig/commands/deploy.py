@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlmig.commands.plans import plan_way, read_directives
+from sqlmig.commands.policy import check_checkout
 from sqlmig.commands.project import Project
 from sqlmig.commands.running import runner
 from sqlmig.errors import BlockedError, DeployedMovedError, RejectedError, RevisionError
@@ -75,9 +76,10 @@ def upgrade(
 
     Raises:
         BlockedError: the plan has blockers, or is destructive and that isn't allowed.
-        RejectedError: by the policy, or the person.
+        RejectedError: by the policy, or the person; or the checkout isn't what the target asks for.
         StepFailed: a step failed; the pipeline was taken back.
     """
+    check_checkout(project)
     resumed = _finish(project, _dead_plan(project, observer), observer)
     deployment = project.journal.refresh()
     check_idle(deployment)

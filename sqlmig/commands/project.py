@@ -20,6 +20,7 @@ from sqlmig.revisions.identifier import resolve as resolve_name
 
 if TYPE_CHECKING:
     from sqlmig.execution.journal import Journal
+    from sqlmig.git import GitState
     from sqlmig.ledger.delta import DeltaLedger
     from sqlmig.ledger.deployment import Deployment
     from sqlmig.program.model import Program
@@ -70,14 +71,20 @@ class Project:
         return DeltaLedger(_join(self.target.warehouse, "ledger"), *self._storage)
 
     @cached_property
+    def git_state(self) -> GitState | None:
+        """Where the project stands in Git; None without a repository."""
+        from sqlmig.git import read_git_state
+
+        return read_git_state(self.root)
+
+    @cached_property
     def journal(self) -> Journal:
         """The ledger as this process sees it; Git is asked when it is first made."""
         import socket
 
         from sqlmig.execution.journal import Journal, Provenance
-        from sqlmig.git import read_git_state
 
-        git = read_git_state(self.root)
+        git = self.git_state
         provenance = Provenance(
             commit=git.commit if git else None,
             branch=git.branch if git else None,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from sqlmig.commands.plans import as_applied
+from sqlmig.commands.policy import check_checkout
 from sqlmig.commands.project import Project, refuse_edited
 from sqlmig.execution.executor import check_idle
 from sqlmig.ledger.deployment import Deployment
@@ -30,7 +31,11 @@ def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
 
     Returns:
         The revision stamped; None for base.
+
+    Raises:
+        RejectedError: the checkout isn't what the target asks for.
     """
+    check_checkout(project)
     journal = project.journal
     deployment = journal.refresh()
     if purge:
