@@ -44,9 +44,11 @@ def read_authorship(folder: Path, below: str) -> Mapping[str, Authorship | None]
         file that isn't there was never committed. None where there is no repository, or no commit.
     """
     git = GitCommand(folder)
-    prefix = git.text("rev-parse", "--show-prefix") if git.has_repository else None
-    if prefix is None:
+    asked = ("rev-parse", "--show-prefix", "--git-path", "shallow")
+    places = git.text(*asked) if git.has_repository else None
+    if places is None:
         return None
+    prefix, _, shallow = places.partition("\n")
     # -c: a merge's commit counts where the file differs from both sides, as one made in it does
     walk = git.text(
         "log",
@@ -58,7 +60,7 @@ def read_authorship(folder: Path, below: str) -> Mapping[str, Authorship | None]
     )
     if walk is None:
         return None
-    cut_off = _cut_off(git)
+    cut_off = _cut_off(folder / shallow)
     found: dict[str, Authorship | None] = {}
     for entry in walk.split(_COMMIT)[1:]:
         commit, name, address, at, *paths = entry.split("\0")
@@ -70,8 +72,10 @@ def read_authorship(folder: Path, below: str) -> Mapping[str, Authorship | None]
     return found
 
 
-def _cut_off(git: GitCommand) -> frozenset[str]:
-    """The commits whose parents a shallow clone lacks: they seem to have written every file."""
-    place = git.text("rev-parse", "--git-path", "shallow")
-    file = git.folder / (place or "shallow")
-    return frozenset(file.read_text().split()) if place and file.is_file() else frozenset()
+def _cut_off(shallow: Path) -> frozenset[str]:
+    """The commits whose parents a shallow clone lacks: they seem to have written every file.
+
+    Args:
+        shallow: Git's list of them; only a shallow clone has the file.
+    """
+    return frozenset(shallow.read_text().split()) if shallow.is_file() else frozenset()
