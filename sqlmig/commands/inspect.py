@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlmig.commands.project import Project, counts_from_deployed, refuse_edited
+from sqlmig.commands.edited import refuse_edited
+from sqlmig.commands.project import Project, counts_from_deployed
 from sqlmig.errors import RevisionError
 from sqlmig.revisions.identifier import resolve, resolve_range
 

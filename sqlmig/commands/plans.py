@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
 
 from sqlmig.commands.departure import departure
-from sqlmig.commands.project import Project, counts_from_head, refuse_edited
+from sqlmig.commands.edited import refuse_edited
+from sqlmig.commands.foreign import foreign_functions, not_analyzed, read_plainly
+from sqlmig.commands.project import Project, counts_from_head
 from sqlmig.commands.row_checks import check_rows
-from sqlmig.errors import Location, RevisionError
+from sqlmig.errors import RevisionError
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning import planner
@@ -30,10 +30,9 @@ from sqlmig.planning.stream_steps import (
     EvolveStream,
     RestoreStream,
 )
-from sqlmig.program.model import EMPTY_PROGRAM, Language, Program
+from sqlmig.program.model import EMPTY_PROGRAM, Program
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.hooks import load_hooks
-from sqlmig.revisions.plain_hooks import FunctionName, read_plain_hook
 
 _COMPUTING = (Bootstrap, EvolveStream, BackfillStream)
 
@@ -138,14 +137,15 @@ def plan_way(
     plan = planner.make_plan(request)
     if left is not None and not left.is_allowed:
         plan = replace(plan, blockers=(Blocker(left.message, hint=left.hint), *plan.blockers))
-    foreign = _foreign_functions(before, after) if project.is_foreign else ()
-    if foreign and analyze and not offline:
-        plan = replace(plan, warnings=(*plan.warnings, _not_analyzed(foreign)))
-        analyze = False
-    if analyze and not offline:
+    foreign = foreign_functions(before, after) if project.is_foreign else ()
+    asks_spark = analyze and not offline
+    if asks_spark:
         plan = _rows_checked(project, plan, request, allow_destructive=allow_destructive)
+    if asks_spark and foreign:
+        plan = replace(plan, warnings=(*plan.warnings, not_analyzed(foreign)))
+    elif asks_spark:
         plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
-    plan = _sinks_checked(project, plan, before, after, with_spark=analyze and not offline)
+    plan = _sinks_checked(project, plan, before, after, with_spark=asks_spark and not foreign)
     if left is not None and left.is_allowed:
         plan = replace(plan, warnings=(left.message, *plan.warnings))
     return replace(plan, relations=explain_relations(before, after, plan)), after
@@ -204,40 +204,6 @@ def read_directives(revision: AppliedRevision, hook: str) -> tuple[Directive, ..
     return operations.directives
 
 
-def read_plainly(revision: AppliedRevision, hook: str) -> tuple[Directive, ...]:
-    """What a revision's hook asks for, read from its text; none of its code runs.
-
-    Raises:
-        RevisionError: that can't be known so, or it asks for what there isn't.
-    """
-    operations = Operations()
-    for call in read_plain_hook(revision.text, revision.path, hook):
-        method = operations.named.get(call.name)
-        arguments = [_unrun(a) if isinstance(a, FunctionName) else a for a in call.arguments]
-        keywords = {
-            k: _unrun(a) if isinstance(a, FunctionName) else a for k, a in call.keywords.items()
-        }
-        try:
-            if method is None:
-                raise AttributeError(f"there is no `op.{call.name}`")
-            method(*arguments, **keywords)
-        except (AttributeError, TypeError, ValueError) as error:
-            raise RevisionError(
-                f"`{hook}`: {error}", location=Location(revision.path, call.line)
-            ) from None
-    return operations.directives
-
-
-def _unrun(function: FunctionName) -> Callable[[Any], object]:
-    """Stands for a function in a plan that is only shown."""
-
-    def run(context: Any) -> object:
-        raise AssertionError(f"{function.name} is not to be run")
-
-    run.__name__ = function.name
-    return run
-
-
 def as_applied(
     project: Project, graph: RevisionGraph, name: str, deployment: Deployment
 ) -> AppliedRevision:
@@ -255,27 +221,6 @@ def as_applied(
         message=file.message,
         path=file.path,
         text=file.text,
-    )
-
-
-def _foreign_functions(before: Program, after: Program) -> tuple[str, ...]:
-    """Files of functions in Python that are not deployed as they are; Spark would run them."""
-    known = {f.text for f in before.functions.values()}
-    return tuple(
-        sorted(
-            {
-                function.location.path if function.location else function.name
-                for function in after.functions.values()
-                if function.language is Language.PYTHON and function.text not in known
-            }
-        )
-    )
-
-
-def _not_analyzed(files: tuple[str, ...]) -> str:
-    return (
-        f"Spark did not analyse the queries: {', '.join(files)} "
-        f"{'is' if len(files) == 1 else 'are'} code that is not checked out, and is not run here"
     )
 
 

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from sqlmig.spark.engine import SparkEngine
     from sqlmig.warehouse import DeltaWarehouse
 
-_DIFFERENCE_LINES = 60
-"""As much as an error shows of an edited file's difference to the ledger."""
-
 
 class Project:
     """A project and one of its targets.
@@ -356,50 +353,6 @@ def counts_from_deployed(name: str) -> bool:
 def counts_from_head(name: str) -> bool:
     """Whether a revision's name is `head`, `label@head`, `heads`, or some steps from one."""
     return re.fullmatch(r"(.*@)?heads?([+-]\d+)?", name) is not None
-
-
-def refuse_edited(project: Project, deployment: Deployment) -> None:
-    """Raise when the file of an applied revision is not what was applied.
-
-    Raises:
-        RevisionError: all such files, each with the difference to the ledger's text.
-    """
-    import shlex
-
-    from sqlmig.revisions.errors import raise_all
-    from sqlmig.revisions.file import normalised
-
-    errors = []
-    for revision, applied in sorted(deployment.applied.items()):
-        file = project.directory.get(revision)
-        if file is None:
-            continue
-        before, after = normalised(applied.text), normalised(file.text)
-        if before != after:
-            errors.append(
-                RevisionError(
-                    f"revision {revision} was applied, and its file was edited afterwards:\n\n"
-                    + _difference(before, after, file.path),
-                    location=Location(file.path),
-                    hint=f"take the edit back (`git restore {shlex.quote(file.path)}`) and make "
-                    "the change in a new revision: `sqlmig revision -m ...`",
-                )
-            )
-    raise_all(errors)
-
-
-def _difference(before: str, after: str, path: str) -> str:
-    import difflib
-
-    lines = list(
-        difflib.unified_diff(
-            before.splitlines(), after.splitlines(), f"{path} as applied", path, lineterm="", n=1
-        )
-    )
-    rest = len(lines) - _DIFFERENCE_LINES
-    if rest > 0:
-        lines[_DIFFERENCE_LINES:] = [f"... {rest} more lines"]
-    return "\n".join(f"  {line}" for line in lines)
 
 
 def _join(warehouse: str, name: str) -> str:

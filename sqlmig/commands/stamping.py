@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from sqlmig.commands.edited import refuse_edited
 from sqlmig.commands.plans import as_applied
 from sqlmig.commands.policy import check_checkout
-from sqlmig.commands.project import Project, refuse_edited
+from sqlmig.commands.project import Project
 from sqlmig.execution.executor import check_idle
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import ConnectorState, Cut, Kind, RelationState, Status

@@ -147,6 +147,29 @@ def test_plan_ref_runs_no_code_of_the_ref(school: Shell) -> None:
     assert not (school.folder / "trapped").exists()
 
 
+def test_functions_of_a_ref_are_not_run_and_the_plan_says_so(school: Shell) -> None:
+    git(school.folder, "checkout", "--quiet", "feature")
+    school.write(
+        "pipeline/functions/marks.py",
+        "import pathlib\n\nfrom sqlmig import function\n\n"
+        "pathlib.Path('trapped').touch()\n\n\n"
+        "@function\ndef mark(grade: int) -> int:\n    return grade + 1\n",
+    )
+    school.write("pipeline/more.sql", "CREATE VIEW more AS SELECT mark(id) AS m FROM students;")
+    school.freeze("cccc3333", message="marks")
+    commit(school.folder, "marks")
+    git(school.folder, "checkout", "--quiet", "main")
+
+    told = school("plan", "--ref", "feature", "--json").json
+
+    assert told["warnings"] == [
+        "Spark did not analyse the queries: pipeline/functions/marks.py is code that is not "
+        "checked out, and is not run here"
+    ]
+    assert (told["target"], told["blockers"]) == ("cccc3333", [])
+    assert not (school.folder / "trapped").exists()
+
+
 def test_a_hook_that_must_be_run_is_refused_at_its_place_in_the_ref(school: Shell) -> None:
     git(school.folder, "checkout", "--quiet", "feature")
     file = school.file_of("bbbb2222")
