@@ -1,35 +1,32 @@
-"""`sqlmig.yml` -> Config. It reads and checks; it opens no target.
-
-The file is read as YAML nodes, not as values: each error has a line and a column, and a variable
-such as `2026-01-01` stays the text that was written.
-"""
+"""`sqlmig.yml` -> Config. It reads and checks; it opens no target."""
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from sqlmig.durations import parse_duration
 from sqlmig.errors import ConfigError, Location
+from sqlmig.yaml_reader import YamlReader, choices, shown
 
 if TYPE_CHECKING:
-    from yaml import Mark, Node
+    from yaml import Node
 
 FILE_NAME = "sqlmig.yml"
 BOOTSTRAP_POLICIES = ("await_approval", "allow", "reject")
+UNKNOWN_REVISIONS = ("reverted", "true", "false")
+_REQUIREMENTS = ("require_clean", "require_pushed", "require_signed")
+_GIT_KEYS = (*_REQUIREMENTS, "require_branch", "allow_unknown_revision")
 
 _MOST_WORKERS = 64
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PIPELINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NOT_A_SECRET = re.compile(r"\$\{(?!env:[A-Za-z_][A-Za-z0-9_]*\})[^}]*\}?")
 
 
 @dataclass(frozen=True)
@@ -54,6 +51,26 @@ class RunnerConfig:
 
 
 @dataclass(frozen=True)
+class GitPolicy:
+    """What a target asks of the checkout that is deployed to it.
+
+    Args:
+        require_clean: nothing in the project's folder differs from its commit.
+        require_pushed: the commit is on a branch of a remote.
+        require_branch: the branch, or a pattern such as `release/*`; None for any.
+        require_signed: the commit has a good signature.
+        allow_unknown_revision: one of UNKNOWN_REVISIONS: whether an upgrade may take a deployed
+            revision back that has no file here.
+    """
+
+    require_clean: bool = False
+    require_pushed: bool = False
+    require_branch: str | None = None
+    require_signed: bool = False
+    allow_unknown_revision: str = "reverted"
+
+
+@dataclass(frozen=True)
 class Target:
     """A named place to deploy to.
 
@@ -66,6 +83,7 @@ class Target:
         runner: how the pipeline is run.
         storage_options: what delta-rs is told of the warehouse's object store. Values of these and
             of `spark` may hold `${env:NAME}`, which is put in when the target is opened.
+        git: what is asked of the checkout.
     """
 
     name: str
@@ -75,6 +93,7 @@ class Target:
     vars: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     runner: RunnerConfig = RunnerConfig()
     storage_options: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    git: GitPolicy = GitPolicy()
 
 
 @dataclass(frozen=True)
@@ -105,8 +124,8 @@ class Config:
         if wanted not in self.targets:
             raise ConfigError(
                 f"no target `{wanted}`",
-                location=Location(_shown(self.path)),
-                hint=_choices(wanted, self.targets, "the targets are"),
+                location=Location(shown(self.path)),
+                hint=choices(wanted, self.targets, "the targets are"),
             )
         return self.targets[wanted]
 
@@ -126,7 +145,7 @@ def load_config(path: str | Path | None = None) -> Config:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"can't be read: {reason}", location=Location(_shown(file))) from error
+        raise ConfigError(f"can't be read: {reason}", location=Location(shown(file))) from error
     return parse_config(text, file)
 
 
@@ -137,7 +156,7 @@ def parse_config(text: str, path: Path) -> Config:
         ConfigError: with file, line and column.
     """
     path = path.absolute()
-    reader = _Reader(_shown(path))
+    reader = YamlReader(shown(path))
     top = reader.mapping(
         reader.document(text), "sqlmig.yml", ("pipeline", "targets", "default_target")
     )
@@ -164,14 +183,14 @@ def parse_config(text: str, path: Path) -> Config:
             f"`default_target` names no target: `{default}`"
             if default
             else "`default_target` is missing",
-            _choices(default, targets, "the targets are"),
+            choices(default, targets, "the targets are"),
         )
     return Config(path, path.parent, pipeline, MappingProxyType(targets), default)
 
 
-def _read_target(reader: _Reader, name: str, node: Node, root: Path) -> Target:
+def _read_target(reader: YamlReader, name: str, node: Node, root: Path) -> Target:
     keys = ("spark", "warehouse", "storage_options", "bootstrap_policy", "vars", "runner")
-    top = reader.mapping(node, name, keys)
+    top = reader.mapping(node, name, (*keys, *_GIT_KEYS))
     warehouse = reader.text(top.get("warehouse"), "warehouse", missing_in=node)
     policy_node = top.get("bootstrap_policy")
     policy = reader.text(policy_node, "bootstrap_policy", default=BOOTSTRAP_POLICIES[0])
@@ -179,7 +198,7 @@ def _read_target(reader: _Reader, name: str, node: Node, root: Path) -> Target:
         reader.fail(
             policy_node,
             f"`{policy}` is no bootstrap policy",
-            _choices(policy, BOOTSTRAP_POLICIES, "one of"),
+            choices(policy, BOOTSTRAP_POLICIES, "one of"),
         )
     variables = reader.texts(top.get("vars"), "vars")
     for variable in variables:
@@ -197,10 +216,30 @@ def _read_target(reader: _Reader, name: str, node: Node, root: Path) -> Target:
         MappingProxyType(variables),
         _read_runner(reader, top.get("runner")),
         MappingProxyType(reader.settings(top.get("storage_options"), "storage_options")),
+        _read_git_policy(reader, top),
     )
 
 
-def _read_runner(reader: _Reader, node: Node | None) -> RunnerConfig:
+def _read_git_policy(reader: YamlReader, nodes: Mapping[str, Node]) -> GitPolicy:
+    unknown_node = nodes.get("allow_unknown_revision")
+    unknown = reader.text(
+        unknown_node, "allow_unknown_revision", default=GitPolicy.allow_unknown_revision
+    )
+    if unknown not in UNKNOWN_REVISIONS:
+        reader.fail(
+            unknown_node,
+            f"`{unknown}` is none of the answers to `allow_unknown_revision`",
+            choices(unknown, UNKNOWN_REVISIONS, "one of"),
+        )
+    return GitPolicy(
+        **{name: reader.flag(nodes.get(name), name) for name in _REQUIREMENTS},
+        require_branch=reader.text(nodes.get("require_branch"), "require_branch", default="")
+        or None,
+        allow_unknown_revision=unknown,
+    )
+
+
+def _read_runner(reader: YamlReader, node: Node | None) -> RunnerConfig:
     names = ("interval", "lease", "stop_timeout", "keep_checkpoints")
     nodes = reader.mapping(node, "runner", (*names, "vacuum_every", "workers"))
     seconds: dict[str, float] = {}
@@ -224,7 +263,7 @@ def _read_runner(reader: _Reader, node: Node | None) -> RunnerConfig:
     return RunnerConfig(**seconds, workers=workers, vacuum_every=every)
 
 
-def _read_spark(reader: _Reader, node: Node | None) -> Mapping[str, Any]:
+def _read_spark(reader: YamlReader, node: Node | None) -> Mapping[str, Any]:
     nodes = reader.mapping(node, "spark", ("master", "remote", "conf"))
     if "master" in nodes and "remote" in nodes:
         reader.fail(
@@ -245,113 +284,6 @@ def _read_spark(reader: _Reader, node: Node | None) -> Mapping[str, Any]:
             )
     spark["conf"] = MappingProxyType(conf)
     return MappingProxyType(spark)
-
-
-class _Reader:
-    """Reads YAML nodes and knows where they stand in the file."""
-
-    def __init__(self, shown: str) -> None:
-        self._shown = shown
-
-    def document(self, text: str) -> Node | None:
-        """The root node; None for an empty file."""
-        import yaml
-
-        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        try:
-            node: Node | None = yaml.compose(text, Loader=loader)
-        except yaml.YAMLError as error:
-            mark: Mark | None = getattr(error, "problem_mark", None)
-            problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "?"
-            raise ConfigError(
-                f"not YAML: {problem}", location=self._at(mark), hint=getattr(error, "note", None)
-            ) from error
-        return node
-
-    def mapping(
-        self, node: Node | None, name: str, known: tuple[str, ...] | None = None
-    ) -> dict[str, Node]:
-        """Key -> node; a node that is missing or empty is an empty mapping.
-
-        Args:
-            known: the keys that may stand there; None for any.
-        """
-        if node is None or _is_null(node):
-            return {}
-        from yaml import MappingNode
-
-        if not isinstance(node, MappingNode):
-            self.fail(node, f"`{name}` must be a mapping", "write `key: value` lines below it")
-        found: dict[str, Node] = {}
-        for key_node, value in node.value:
-            key = self.text(key_node, "key")
-            if key in found:
-                self.fail(key_node, f"`{key}` stands there twice", "keep one of them")
-            if known is not None and key not in known:
-                self.fail(
-                    key_node, f"unknown key `{key}` in `{name}`", _choices(key, known, "known are")
-                )
-            found[key] = value
-        return found
-
-    def texts(self, node: Node | None, name: str) -> dict[str, str]:
-        """A mapping of text to text, sorted."""
-        pairs = self.mapping(node, name)
-        return {key: self.text(value, key) for key, value in sorted(pairs.items())}
-
-    def settings(self, node: Node | None, name: str) -> dict[str, str]:
-        """A mapping like `texts`, whose values may hold `${env:NAME}` and no other variable."""
-        pairs = self.mapping(node, name)
-        return {key: self.setting(value, key) for key, value in sorted(pairs.items())}
-
-    def setting(self, node: Node, name: str) -> str:
-        """A scalar that may hold `${env:NAME}` and no other variable."""
-        value = self.text(node, name)
-        wrong = _NOT_A_SECRET.search(value)
-        if wrong:
-            self.fail(node, f"`{wrong[0]}` can't stand here", "only `${env:NAME}`, a secret, can")
-        return value
-
-    def text(
-        self,
-        node: Node | None,
-        name: str,
-        *,
-        default: str | None = None,
-        missing_in: Node | None = None,
-    ) -> str:
-        """A scalar as it was written; `true` and `false` in lower case."""
-        if node is None or _is_null(node):
-            if default is not None:
-                return default
-            where = node if node is not None else missing_in
-            return self.fail(where, f"`{name}` is missing", f"write `{name}: ...`")
-        from yaml import ScalarNode
-
-        if not isinstance(node, ScalarNode):
-            return self.fail(node, f"`{name}` must be text", f"write `{name}: ...` on one line")
-        value = str(node.value)
-        if node.tag == "tag:yaml.org,2002:bool":
-            return "true" if value.lower() in ("true", "yes", "on") else "false"
-        return value
-
-    def seconds(self, node: Node, name: str, *, may_be_zero: bool = False) -> float:
-        """A duration, in seconds."""
-        text = self.text(node, name)
-        value = parse_duration(text)
-        if value is None or (value <= 0 and not may_be_zero):
-            self.fail(node, f"`{text}` is no duration", "write `5s`, `10m`, `2h`, `7d`")
-        return value
-
-    def fail(self, node: Node | None, message: str, hint: str) -> NoReturn:
-        """Raise the error at the node's place."""
-        mark = None if node is None else node.start_mark
-        raise ConfigError(message, location=self._at(mark), hint=hint)
-
-    def _at(self, mark: Mark | None) -> Location:
-        if mark is None:
-            return Location(self._shown)
-        return Location(self._shown, mark.line + 1, mark.column + 1)
 
 
 def _find(path: str | Path | None) -> Path:
@@ -379,22 +311,3 @@ def _place(warehouse: str, root: Path) -> str:
     if _URL.match(warehouse):
         return warehouse.rstrip("/")
     return os.path.normpath(root / Path(warehouse).expanduser())
-
-
-def _shown(path: Path) -> str:
-    try:
-        return path.relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return str(path)
-
-
-def _choices(word: str, known: Iterable[str], otherwise: str) -> str:
-    names = sorted(known)
-    close = difflib.get_close_matches(word.lower(), names, n=1)
-    if close:
-        return f"did you mean `{close[0]}`?"
-    return f"{otherwise} {', '.join(f'`{name}`' for name in names)}"
-
-
-def _is_null(node: Node) -> bool:
-    return node.tag == "tag:yaml.org,2002:null"

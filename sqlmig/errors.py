@@ -80,6 +80,10 @@ class RevisionError(SqlmigError):
     """A revision file or a revision's name can't be read, found or placed."""
 
 
+class GitError(SqlmigError):
+    """Git has not what is asked for, or the checkout is not what a target asks for."""
+
+
 class LedgerError(SqlmigError):
     """The ledger can't be read or written."""
 

@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-from sqlmig.config import load_config, parse_config
+from sqlmig.config import GitPolicy, load_config, parse_config
 from sqlmig.errors import ConfigError
 
 SCHOOL = """\
@@ -268,3 +268,49 @@ def test_importing_the_config_does_not_import_yaml() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "False", "commands that fail early should not pay for YAML"
+
+
+def test_what_a_target_asks_of_the_checkout_is_read() -> None:
+    config = parse_config(
+        "targets:\n  prod:\n    warehouse: w\n    require_clean: yes\n    require_pushed: true\n"
+        "    require_signed: false\n    require_branch: release/*\n"
+        "    allow_unknown_revision: 'false'\n  local: {warehouse: l, allow_unknown_revision: on}\n"
+        "default_target: prod\n",
+        Path("/school/sqlmig.yml"),
+    )
+
+    assert config.targets["prod"].git == GitPolicy(
+        require_clean=True,
+        require_pushed=True,
+        require_branch="release/*",
+        require_signed=False,
+        allow_unknown_revision="false",
+    )
+    assert config.targets["local"].git == GitPolicy(allow_unknown_revision="true")
+    assert GitPolicy().allow_unknown_revision == "reverted"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "require_clean: 1",
+            "/school/sqlmig.yml:4:20: `require_clean` must be true or false"
+            "\n\nhint: write `require_clean: true`",
+        ),
+        (
+            "allow_unknown_revision: revert",
+            "/school/sqlmig.yml:4:29: `revert` is none of the answers to `allow_unknown_revision`"
+            "\n\nhint: did you mean `reverted`?",
+        ),
+        (
+            "require_branches: main",
+            "/school/sqlmig.yml:4:5: unknown key `require_branches` in `prod`"
+            "\n\nhint: did you mean `require_branch`?",
+        ),
+    ],
+)
+def test_a_mistake_in_it_is_told_with_its_place(line: str, told: str) -> None:
+    error = error_of(f"targets:\n  prod:\n    warehouse: w\n    {line}\n")
+
+    assert error.render() == f"error: {told}"

@@ -47,15 +47,28 @@ _WAITS = 3
     is_flag=True,
     help="Plan to empty tables whose rows can't be kept, as upgrade does with it.",
 )
+@click.option(
+    "--allow-unknown-revision",
+    "allow_unknown",
+    is_flag=True,
+    help="Take a deployed revision back that has no file here.",
+)
+@click.option(
+    "--ref",
+    metavar="REF",
+    help="Plan the revisions of a Git ref, as if it were checked out; none of its code is run.",
+)
 @global_options
 def plan_command(
     rev: str,
+    ref: str | None,
     offline: bool,
     style: str,
     as_json: bool,
     verbose: bool,
     output: str | None,
     allow_destructive: bool,
+    allow_unknown: bool,
 ) -> None:
     """Show what it takes to bring the pipeline to REV: the changes, why, and the steps.
 
@@ -65,7 +78,14 @@ def plan_command(
 
     Exits with 4 if the plan is blocked.
     """
-    plan = commands.make_plan(opened(), rev, offline=offline, allow_destructive=allow_destructive)
+    plan = commands.make_plan(
+        opened(),
+        rev,
+        offline=offline,
+        allow_destructive=allow_destructive,
+        allow_unknown=allow_unknown,
+        ref=ref,
+    )
     text = _told(plan, "json" if as_json else style, verbose=verbose)
     if output is None:
         click.echo(painted(text) if style == "text" and not as_json else text, nl=False)
@@ -99,6 +119,12 @@ def _told(plan: Plan, style: str, *, verbose: bool) -> str:
 @click.option("-y", "--yes", is_flag=True, help="Go on without asking.")
 @click.option("--allow-destructive", is_flag=True, help="Run steps that lose rows, too.")
 @click.option(
+    "--allow-unknown-revision",
+    "allow_unknown",
+    is_flag=True,
+    help="Take a deployed revision back that has no file here.",
+)
+@click.option(
     "--stop-timeout",
     type=DURATION,
     metavar="5m",
@@ -111,6 +137,7 @@ def upgrade_command(
     bootstrap_policy: str | None,
     yes: bool,
     allow_destructive: bool,
+    allow_unknown: bool,
     stop_timeout: float | None,
     as_json: bool,
 ) -> None:
@@ -128,6 +155,7 @@ def upgrade_command(
             policy=bootstrap_policy,
             yes=yes,
             allow_destructive=allow_destructive,
+            allow_unknown=allow_unknown,
             confirm=_confirm if is_interactive() else None,
             observer=observer,
             stop_timeout=stop_timeout,

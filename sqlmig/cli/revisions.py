@@ -141,18 +141,47 @@ def check_command(as_json: bool) -> None:
 @click.option(
     "-i", "--indicate-current", is_flag=True, help="Mark the deployed revision: reads the ledger."
 )
+@click.option(
+    "--deployed",
+    is_flag=True,
+    help="List what was deployed instead: who, when, from which commit, and the way back.",
+)
+@click.option(
+    "-n",
+    "--number",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="With --deployed: only so many, the newest; 0 for all.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @global_options
 def history_command(
-    rev_range: str | None, verbose: bool, indicate_current: bool, as_json: bool
+    rev_range: str | None,
+    verbose: bool,
+    indicate_current: bool,
+    deployed: bool,
+    number: int,
+    as_json: bool,
 ) -> None:
-    """List the revisions, newest first."""
+    """List the revisions, newest first, with the commits that wrote their files.
+
+    With --deployed the ledger is told: every upgrade, downgrade and stamp of the target.
+    """
+    if deployed:
+        if rev_range or verbose or indicate_current:
+            raise click.UsageError("'--deployed' goes with '-n' and '--json' only.")
+        from sqlmig.cli.deploys import print_deploys
+
+        print_deploys(opened(), number, as_json=as_json)
+        return
     entries = commands.history(opened(), rev_range=rev_range, with_current=indicate_current)
     if as_json:
         print_json([entry.to_dict() for entry in entries])
         return
     for entry in entries:
-        click.echo(verbose_entry(entry) if verbose else f"{_origin(entry)} -> {_line(entry)}")
+        line = f"{_origin(entry)} -> {_line(entry)}{_wrote(entry)}"
+        click.echo(verbose_entry(entry) if verbose else line)
     if not entries and rev_range is None:
         _say_none()
 
@@ -243,13 +272,27 @@ def verbose_entry(entry: Entry) -> str:
         lines.append(f"Branches into: {', '.join(entry.children)}")
     if entry.branch_labels:
         lines.append(f"Branch names: {', '.join(entry.branch_labels)}")
-    lines += [f"Path: {entry.path}", ""]
+    lines.append(f"Path: {entry.path}")
+    if entry.authorship is not None:
+        wrote = entry.authorship
+        lines.append(f"Commit: {wrote.commit}, by {wrote.author}, {wrote.at}")
+    elif entry.is_committed is False:
+        lines.append("Commit: none yet")
+    lines.append("")
     lines += [f"    {line}".rstrip() for line in entry.docstring.strip().splitlines()]
     return "\n".join(lines) + "\n"
 
 
 def _line(entry: Entry) -> str:
     return f"{short_entry(entry)}, {entry.message.partition(chr(10))[0]}"
+
+
+def _wrote(entry: Entry) -> str:
+    """Commit, author and day, where Git has them."""
+    if entry.authorship is not None:
+        wrote = entry.authorship
+        return f"  [{wrote.commit[:8]}, {wrote.author_name}, {wrote.at[:10]}]"
+    return "  [not committed]" if entry.is_committed is False else ""
 
 
 def _origin(entry: Entry) -> str:

@@ -277,14 +277,18 @@ def _time(at: datetime | None) -> str:
 
 @click.command("diff", cls=PlainArguments)
 @click.argument("before", metavar="[A]", default="deployed")
-@click.argument("after", metavar="[B]", default="working")
+@click.argument("after", metavar="[B]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the program diff as JSON.")
 @global_options
-def diff_command(before: str, after: str, as_json: bool) -> None:
+def diff_command(before: str, after: str | None, as_json: bool) -> None:
     """Show the program diff from A to B.
 
     A and B are revisions (head, an id or its prefix, -1, label@head ...), `deployed` (what runs
-    now; the default of A) or `working` (pipeline/*.sql as it is; the default of B).
+    now; the default of A), `working` (pipeline/*.sql as it is; the default of B), or Git refs
+    (main, v1.4, HEAD~2, origin/feature), whose pipeline/ is read from Git's objects.
+
+    A..B is A B, and A...B begins where two Git refs part. Where a revision and a Git ref are called
+    alike, the revision is meant, and git:NAME is the ref.
 
     Signs: + added, - removed, ~ modified, in itself or by what it reads.
     """

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sqlmig.commands.collecting import gc
     from sqlmig.commands.data import execute, query
     from sqlmig.commands.deploy import approve, downgrade, reject, repair, upgrade
+    from sqlmig.commands.deployed import deployed_history
     from sqlmig.commands.inspect import branches, check, current, diff, heads, history, show
     from sqlmig.commands.merging import abort_merge, continue_merge, merge
     from sqlmig.commands.plans import make_plan
@@ -31,6 +32,7 @@ _MODULES = {
     "collecting": ("gc",),
     "data": ("execute", "query"),
     "deploy": ("approve", "downgrade", "reject", "repair", "upgrade"),
+    "deployed": ("deployed_history",),
     "inspect": ("branches", "check", "current", "diff", "heads", "history", "show"),
     "merging": ("abort_merge", "continue_merge", "merge"),
     "plans": ("make_plan",),
@@ -54,6 +56,7 @@ __all__ = [
     "continue_merge",
     "continue_rebase",
     "current",
+    "deployed_history",
     "diff",
     "downgrade",
     "execute",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlmig.commands.plans import plan_way, read_directives
+from sqlmig.commands.policy import check_checkout
 from sqlmig.commands.project import Project
 from sqlmig.commands.running import runner
 from sqlmig.errors import BlockedError, DeployedMovedError, RejectedError, RevisionError
@@ -53,6 +54,7 @@ def upgrade(
     policy: str | None = None,
     yes: bool = False,
     allow_destructive: bool = False,
+    allow_unknown: bool = False,
     confirm: Confirm | None = None,
     observer: events.Observer = events.ignore,
     stop_timeout: float | None = None,
@@ -64,6 +66,7 @@ def upgrade(
         policy: `await_approval`, `allow` or `reject`; by default the target's.
         yes: go on without asking, whatever the policy.
         allow_destructive: let steps run that lose rows; empty tables whose rows can't be kept.
+        allow_unknown: take a deployed revision back that has no file here, whatever the policy.
         confirm: shows the plan to a person and returns the answer; None when nobody is there.
         observer: told what happens.
         stop_timeout: seconds that the tick under way may take to end; by default the target's.
@@ -73,9 +76,10 @@ def upgrade(
 
     Raises:
         BlockedError: the plan has blockers, or is destructive and that isn't allowed.
-        RejectedError: by the policy, or the person.
+        RejectedError: by the policy, or the person; or the checkout isn't what the target asks for.
         StepFailed: a step failed; the pipeline was taken back.
     """
+    check_checkout(project)
     resumed = _finish(project, _dead_plan(project, observer), observer)
     deployment = project.journal.refresh()
     check_idle(deployment)
@@ -87,6 +91,7 @@ def upgrade(
         direction="upgrade",
         analyze=chosen != "reject",
         allow_destructive=allow_destructive,
+        allow_unknown=allow_unknown,
     )
     if plan.is_noop:
         return Deployed("nothing_to_do", plan, resumed=resumed)

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlmig.commands.project import Project, counts_from_deployed, refuse_edited
+from sqlmig.commands.edited import refuse_edited
+from sqlmig.commands.project import Project, counts_from_deployed
 from sqlmig.errors import RevisionError
 from sqlmig.revisions.identifier import resolve, resolve_range
 
 if TYPE_CHECKING:
+    from sqlmig.git.authorship import Authorship
     from sqlmig.ledger.deployment import Deployment
     from sqlmig.program.diff import ProgramDiff
-    from sqlmig.program.model import Program
     from sqlmig.revisions.graph import RevisionGraph
 
 
@@ -32,6 +33,9 @@ class Entry:
         children: its direct children.
         is_depended_on: another revision names it in `depends_on`.
         is_lost: only the ledger still has it.
+        authorship: the newest commit that changed its file; None where Git isn't asked, doesn't
+            know, or the file is in no commit.
+        is_committed: whether the file is in a commit; None where Git isn't asked.
     """
 
     revision: str
@@ -47,6 +51,8 @@ class Entry:
     is_depended_on: bool = False
     is_current: bool = False
     is_lost: bool = False
+    authorship: Authorship | None = None
+    is_committed: bool | None = None
 
     @property
     def is_branch_point(self) -> bool:
@@ -74,6 +80,9 @@ class Entry:
             "is_branch_point": self.is_branch_point,
             "is_merge_point": self.is_merge_point,
             "is_lost": self.is_lost,
+            "commit": self.authorship.commit if self.authorship else None,
+            "author": self.authorship.author if self.authorship else None,
+            "committed_at": self.authorship.at if self.authorship else None,
         }
 
 
@@ -116,6 +125,7 @@ def history(
     deployed = deployment.revision if deployment else None
     names = resolve_range(graph, rev_range or ":", deployed)
     entries = tuple(_entry(project, graph, name, deployment) for name in names)
+    entries = _authored(project, entries, "revisions")
     return entries if with_current else _unmarked(entries)
 
 
@@ -145,13 +155,14 @@ def show(project: Project, target: str) -> tuple[Entry, str]:
         RevisionError: no such revision.
     """
     deployment = project.deployment()
+    name = project.resolve(target, deployment)
     graph = project.graph(deployment, target)
-    name = resolve(graph, target, deployment.revision)
     if name is None:
         raise RevisionError("base is no revision", hint="`sqlmig history` lists the revisions")
     file = project.directory.get(name)
+    entry = _entry(project, graph, name, deployment)
     return (
-        _entry(project, graph, name, deployment),
+        _authored(project, (entry,), entry.path)[0],
         file.text if file else deployment.known[name].text,
     )
 
@@ -206,39 +217,54 @@ def check(project: Project) -> Checked:
     return Checked(head, diff_programs(frozen, project.parse(project.working_files())))
 
 
-def diff(project: Project, before: str = "deployed", after: str = "working") -> ProgramDiff:
+def diff(project: Project, before: str = "deployed", after: str | None = None) -> ProgramDiff:
     """The program diff of two programs.
 
     Args:
-        before, after: any name of a revision, `deployed` (what runs now), or `working`
-            (`pipeline/*.sql` as it is).
+        before: any name of a revision, `deployed` (what runs now), `working` (`pipeline/*.sql` as
+            it is), or a Git ref, whose `pipeline/` it is then. `A..B` names both ends, and `A...B`
+            begins at the commit that two Git refs have in common.
+        after: the same; by default `working`.
+
+    Raises:
+        RevisionError, GitError: nothing is called so.
+        ProgramErrors: the SQL has mistakes.
     """
+    from sqlmig.commands.references import Programs, split_range
     from sqlmig.program.diff import diff_programs
 
-    names = (before, after)
-    deployment = project.deployment() if any(n != "working" for n in names) else None
-    return diff_programs(
-        _program(project, before, deployment), _program(project, after, deployment)
-    )
-
-
-def _program(project: Project, name: str, deployment: Deployment | None) -> Program:
-    from sqlmig.program.model import EMPTY_PROGRAM
-
-    if name == "working":
-        return project.parse(project.working_files())
-    assert deployment is not None
-    if name == "deployed":
-        return project.parse_deployed(deployment.program)
-    revision = resolve(project.graph(deployment, name), name, deployment.revision)
-    if revision is None:
-        return EMPTY_PROGRAM
-    return project.parse(project.revision_files(revision, deployment))
+    programs = Programs(project)
+    ends = split_range(before)
+    if ends is None:
+        return diff_programs(programs.named(before), programs.named(after or "working"))
+    if after is not None:
+        raise RevisionError(
+            f"`{before}` names both ends, and `{after}` is a third one",
+            hint=f"`sqlmig diff {before}`, or `sqlmig diff {ends[0]} {after}`",
+        )
+    first, second, has_common_begin = ends
+    begin = programs.ancestor(first, second) if has_common_begin else programs.named(first)
+    return diff_programs(begin, programs.named(second))
 
 
 def _unmarked(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """The entries without a mark at the deployed one, which nobody asked for."""
     return tuple(replace(e, is_current=False) if e.is_current else e for e in entries)
+
+
+def _authored(project: Project, entries: tuple[Entry, ...], below: str) -> tuple[Entry, ...]:
+    """The entries with who wrote their files, as Git has it."""
+    from sqlmig.git.authorship import read_authorship
+
+    wrote = read_authorship(project.root, below) if entries else None
+    if wrote is None:
+        return entries
+    return tuple(
+        entry
+        if entry.is_lost
+        else replace(entry, authorship=wrote.get(entry.path), is_committed=entry.path in wrote)
+        for entry in entries
+    )
 
 
 def _entry(

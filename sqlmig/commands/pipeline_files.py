@@ -47,7 +47,7 @@ def edited_paths(
     Args:
         sides: the programs that may be in `pipeline/`.
     """
-    from sqlmig.git import edited_files
+    from sqlmig.git.merging import edited_files
 
     working = project.pipeline_texts()
     known = list(sides)

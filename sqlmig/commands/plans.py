@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from sqlmig.commands.project import Project, refuse_edited
+from sqlmig.commands.departure import departure
+from sqlmig.commands.edited import refuse_edited
+from sqlmig.commands.foreign import foreign_functions, not_analyzed, read_plainly
+from sqlmig.commands.project import Project, counts_from_head
 from sqlmig.commands.row_checks import check_rows
 from sqlmig.errors import RevisionError
 from sqlmig.ledger.deployment import Deployment
@@ -15,6 +19,7 @@ from sqlmig.planning.request import Request
 from sqlmig.planning.sink_columns import check_columns, column_changes
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import (
+    Blocker,
     Bootstrap,
     Plan,
     Restore,
@@ -28,7 +33,6 @@ from sqlmig.planning.stream_steps import (
 from sqlmig.program.model import EMPTY_PROGRAM, Program
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.hooks import load_hooks
-from sqlmig.revisions.identifier import resolve
 
 _COMPUTING = (Bootstrap, EvolveStream, BackfillStream)
 
@@ -40,6 +44,8 @@ def make_plan(
     offline: bool = False,
     direction: str | None = None,
     allow_destructive: bool = False,
+    allow_unknown: bool = False,
+    ref: str | None = None,
 ) -> Plan:
     """The plan that takes the deployed revision to `target`.
 
@@ -48,20 +54,34 @@ def make_plan(
         offline: plan from the ledger alone: start no Spark, look at no table.
         direction: `upgrade` or `downgrade`; by default whichever leads there.
         allow_destructive: empty tables whose rows can't be kept, instead of being blocked by them.
+        allow_unknown: take a deployed revision back that has no file here, whatever the policy.
+        ref: a Git ref: plan as if that were checked out. Its files are read from Git's objects, and
+            nothing of their code is run.
 
     Raises:
+        GitError: no such ref, or it lacks the project.
         RevisionError: no such revision, not on the way, or an applied file was edited.
         ProgramErrors: the target's SQL has mistakes.
     """
-    deployment = project.deployment()
-    return plan_way(
-        project,
-        deployment,
-        target,
-        direction=direction,
-        offline=offline,
-        allow_destructive=allow_destructive,
-    )[0]
+    from contextlib import nullcontext
+
+    if ref is None:
+        place: AbstractContextManager[None] = nullcontext()
+    else:
+        from sqlmig.commands.references import ReferenceProject, placed_at
+
+        project = ReferenceProject(project, ref)
+        place = placed_at(project.reference)
+    with place:
+        return plan_way(
+            project,
+            project.deployment(),
+            target,
+            direction=direction,
+            offline=offline,
+            allow_destructive=allow_destructive,
+            allow_unknown=allow_unknown,
+        )[0]
 
 
 def plan_way(
@@ -73,6 +93,7 @@ def plan_way(
     offline: bool = False,
     analyze: bool = True,
     allow_destructive: bool = False,
+    allow_unknown: bool = False,
 ) -> tuple[Plan, Program]:
     """The plan from what is deployed to `target`, and the target's program.
 
@@ -81,14 +102,20 @@ def plan_way(
         offline: look at the ledger only.
         analyze: let Spark analyse new and changed queries, and look at rows that are converted.
         allow_destructive: empty tables whose rows can't be kept.
+        allow_unknown: take a deployed revision back that has no file here, whatever the policy.
     """
     if direction != "downgrade":  # going back uses the ledger's text
         refuse_edited(project, deployment)
+    revision = project.resolve(target, deployment)
     graph = project.graph(deployment, target)
-    revision = resolve(graph, target, deployment.revision)
     walk = graph.path(deployment.revision, revision)
-    wanted = direction or ("downgrade" if walk.downs and not walk.ups else "upgrade")
-    _check_way(graph, deployment.revision, revision, wanted)
+    left = None
+    if direction != "downgrade" and walk.downs and (walk.ups or counts_from_head(target)):
+        left = departure(project, deployment, graph, revision, allow=allow_unknown)
+    is_down = bool(walk.downs) and not walk.ups
+    wanted = "downgrade" if is_down and (left or direction is None) else direction or "upgrade"
+    if left is None:
+        _check_way(graph, deployment.revision, revision, wanted)
     before = project.parse_deployed(deployment.program)
     files = project.revision_files(revision, deployment) if revision else {}
     after = project.parse(files) if revision else EMPTY_PROGRAM
@@ -108,10 +135,19 @@ def plan_way(
         folders=frozenset() if offline else project.warehouse.folders(),
     )
     plan = planner.make_plan(request)
-    if analyze and not offline:
+    if left is not None and not left.is_allowed:
+        plan = replace(plan, blockers=(Blocker(left.message, hint=left.hint), *plan.blockers))
+    foreign = foreign_functions(before, after) if project.is_foreign else ()
+    asks_spark = analyze and not offline
+    if asks_spark:
         plan = _rows_checked(project, plan, request, allow_destructive=allow_destructive)
+    if asks_spark and foreign:
+        plan = replace(plan, warnings=(*plan.warnings, not_analyzed(foreign)))
+    elif asks_spark:
         plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
-    plan = _sinks_checked(project, plan, before, after, with_spark=analyze and not offline)
+    plan = _sinks_checked(project, plan, before, after, with_spark=asks_spark and not foreign)
+    if left is not None and left.is_allowed:
+        plan = replace(plan, warnings=(left.message, *plan.warnings))
     return replace(plan, relations=explain_relations(before, after, plan)), after
 
 
@@ -143,7 +179,8 @@ def _hop(
     project: Project, graph: RevisionGraph, name: str, hook: str, deployment: Deployment
 ) -> Hop:
     revision = as_applied(project, graph, name, deployment)
-    directives = read_directives(revision, hook)
+    is_run = not project.is_foreign or name in deployment.applied
+    directives = (read_directives if is_run else read_plainly)(revision, hook)
     if not directives:
         return Hop(revision, hook, (), EMPTY_PROGRAM, EMPTY_PROGRAM)
     own = project.parse(project.revision_files(name, deployment))

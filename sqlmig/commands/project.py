@@ -16,17 +16,16 @@ from sqlmig.errors import Location, ProgramError, ProgramErrors, RevisionError, 
 from sqlmig.revisions.directory import RevisionDirectory
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.identifier import RESERVED
+from sqlmig.revisions.identifier import resolve as resolve_name
 
 if TYPE_CHECKING:
     from sqlmig.execution.journal import Journal
+    from sqlmig.git import GitState
     from sqlmig.ledger.delta import DeltaLedger
     from sqlmig.ledger.deployment import Deployment
     from sqlmig.program.model import Program
     from sqlmig.spark.engine import SparkEngine
     from sqlmig.warehouse import DeltaWarehouse
-
-_DIFFERENCE_LINES = 60
-"""As much as an error shows of an edited file's difference to the ledger."""
 
 
 class Project:
@@ -37,6 +36,11 @@ class Project:
         target: the target to work on.
         on_start: called before Spark is started, which takes seconds.
     """
+
+    is_foreign = False
+    """Its files are not those of this checkout: nothing of their code is run."""
+    commit = "HEAD"
+    """Git's name of the commit that its files are of."""
 
     def __init__(
         self, config: Config, target: Target, on_start: Callable[[], None] | None = None
@@ -64,19 +68,26 @@ class Project:
         return DeltaLedger(_join(self.target.warehouse, "ledger"), *self._storage)
 
     @cached_property
+    def git_state(self) -> GitState | None:
+        """Where the project stands in Git; None without a repository."""
+        from sqlmig.git import read_git_state
+
+        return read_git_state(self.root)
+
+    @cached_property
     def journal(self) -> Journal:
         """The ledger as this process sees it; Git is asked when it is first made."""
         import socket
 
         from sqlmig.execution.journal import Journal, Provenance
-        from sqlmig.git import read_git_state
 
-        git = read_git_state(self.root)
+        git = self.git_state
         provenance = Provenance(
             commit=git.commit if git else None,
             branch=git.branch if git else None,
             dirty=git.is_dirty if git else None,
             author=git.author if git else None,
+            remote=git.remote if git else None,
             actor=f"{_user()}@{socket.gethostname()}",
             versions={"sqlmig": sqlmig.__version__},
         )
@@ -144,18 +155,49 @@ class Project:
         """The history: the files, and what the ledger knows of revisions whose files are gone.
 
         A revision that was taken back and whose file was then deleted is no second head: it is left
-        out, unless one of `names` asks for it, or nothing else follows the revision below it.
+        out, unless one of `names` asks for it, or there are no files at all.
         """
         if deployment is None or not deployment.known:
             return self.directory.graph
         full = self.directory.graph_with(deployment.known.values())
-        if len(full.heads) < 2 or len(full) == len(self.directory.files):
+        if not self.directory.files or len(full) == len(self.directory.files):
             return full
         kept = {*self.directory.files, *deployment.applied}
         kept = kept.union(*(full.ancestors(name) for name in kept))
         words = {word for name in names for word in re.findall(r"\w+", name)} - RESERVED
         if any(name.startswith(tuple(words)) for name in full if words and name not in kept):
             return full
+        return self.directory.graph_with(
+            known for name, known in deployment.known.items() if name in kept
+        )
+
+    def resolve(self, name: str, deployment: Deployment) -> str | None:
+        """The revision that a name means; None for base.
+
+        A head is one of this checkout, whatever the ledger still knows: so a deployed revision that
+        was reverted, or lies on another branch, is none.
+
+        Raises:
+            RevisionError: there is none, or several are called so.
+        """
+        from sqlmig.revisions.errors import UnknownRevision
+
+        if counts_from_head(name) and self.directory.files:
+            try:
+                return resolve_name(self._checkout(deployment), name, deployment.revision)
+            except UnknownRevision:
+                pass  # the branch label may be that of a revision whose file is gone
+        return resolve_name(self.graph(deployment, name), name, deployment.revision)
+
+    def is_unknown(self, revision: str, deployment: Deployment) -> bool:
+        """Whether no file is or follows a revision. False where there are no revision files."""
+        return bool(self.directory.files) and revision not in self._checkout(deployment)
+
+    def _checkout(self, deployment: Deployment) -> RevisionGraph:
+        """The revisions that have files, and those below them, which may have lost theirs."""
+        files = self.directory.files
+        full = self.directory.graph_with(deployment.known.values())
+        kept = frozenset[str]().union(*(full.ancestors(name) for name in files))
         return self.directory.graph_with(
             known for name, known in deployment.known.items() if name in kept
         )
@@ -334,48 +376,9 @@ def counts_from_deployed(name: str) -> bool:
     return any("current" in end or re.fullmatch(r"(.*@)?[+-]\d+", end) for end in name.split(":"))
 
 
-def refuse_edited(project: Project, deployment: Deployment) -> None:
-    """Raise when the file of an applied revision is not what was applied.
-
-    Raises:
-        RevisionError: all such files, each with the difference to the ledger's text.
-    """
-    import shlex
-
-    from sqlmig.revisions.errors import raise_all
-    from sqlmig.revisions.file import normalised
-
-    errors = []
-    for revision, applied in sorted(deployment.applied.items()):
-        file = project.directory.get(revision)
-        if file is None:
-            continue
-        before, after = normalised(applied.text), normalised(file.text)
-        if before != after:
-            errors.append(
-                RevisionError(
-                    f"revision {revision} was applied, and its file was edited afterwards:\n\n"
-                    + _difference(before, after, file.path),
-                    location=Location(file.path),
-                    hint=f"take the edit back (`git restore {shlex.quote(file.path)}`) and make "
-                    "the change in a new revision: `sqlmig revision -m ...`",
-                )
-            )
-    raise_all(errors)
-
-
-def _difference(before: str, after: str, path: str) -> str:
-    import difflib
-
-    lines = list(
-        difflib.unified_diff(
-            before.splitlines(), after.splitlines(), f"{path} as applied", path, lineterm="", n=1
-        )
-    )
-    rest = len(lines) - _DIFFERENCE_LINES
-    if rest > 0:
-        lines[_DIFFERENCE_LINES:] = [f"... {rest} more lines"]
-    return "\n".join(f"  {line}" for line in lines)
+def counts_from_head(name: str) -> bool:
+    """Whether a revision's name is `head`, `label@head`, `heads`, or some steps from one."""
+    return re.fullmatch(r"(.*@)?heads?([+-]\d+)?", name) is not None
 
 
 def _join(warehouse: str, name: str) -> str:

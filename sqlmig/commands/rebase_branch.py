@@ -99,7 +99,7 @@ def _choice(project: Project, graph: RevisionGraph) -> tuple[str, str]:
 
 def _refusals(project: Project, graph: RevisionGraph, branch: Branch) -> Iterator[RevisionError]:
     """Why the branch can't be moved."""
-    from sqlmig.git import names_on_main
+    from sqlmig.git.merging import names_on_main
 
     hint = f"join them instead: `sqlmig merge {' '.join(sorted((branch.chain[-1], branch.onto)))}`"
     known = project.deployment().known

@@ -27,7 +27,7 @@ class Stale:
 
 def find_stale(project: Project, graph: RevisionGraph) -> Stale | None:
     """The first such revision of the merge or rebase that Git has stopped at; None without one."""
-    from sqlmig.git import sides_of_merge
+    from sqlmig.git.merging import sides_of_merge
 
     by_name = {file.path.rpartition("/")[2]: file for file in project.directory.files.values()}
     for side in sides_of_merge(project.directory.path):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from sqlmig.commands.edited import refuse_edited
 from sqlmig.commands.plans import as_applied
-from sqlmig.commands.project import Project, refuse_edited
+from sqlmig.commands.policy import check_checkout
+from sqlmig.commands.project import Project
 from sqlmig.execution.executor import check_idle
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import ConnectorState, Cut, Kind, RelationState, Status
@@ -14,7 +16,6 @@ from sqlmig.ledger.sink_state import SinkState
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint, sink_fingerprint
 from sqlmig.program.model import Program
 from sqlmig.program.sink_options import read_sink_options
-from sqlmig.revisions.identifier import resolve
 
 
 def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
@@ -31,7 +32,11 @@ def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
 
     Returns:
         The revision stamped; None for base.
+
+    Raises:
+        RejectedError: the checkout isn't what the target asks for.
     """
+    check_checkout(project)
     journal = project.journal
     deployment = journal.refresh()
     if purge:
@@ -39,8 +44,8 @@ def stamp(project: Project, target: str, *, purge: bool = False) -> str | None:
     else:
         check_idle(deployment)
         refuse_edited(project, deployment)
+    revision = project.resolve(target, deployment)
     graph = project.graph(deployment, target)
-    revision = resolve(graph, target, deployment.revision)
     ups = [
         as_applied(project, graph, name, deployment).to_dict()
         for name in graph.path(None, revision).ups

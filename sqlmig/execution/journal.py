@@ -41,6 +41,7 @@ class Provenance:
     branch: str | None = None
     dirty: bool | None = None
     author: str | None = None
+    remote: str | None = None
     actor: str | None = None
     versions: Mapping[str, str] | None = None
 
@@ -204,6 +205,7 @@ class Journal:
             branch=origin.branch,
             dirty=origin.dirty,
             author=origin.author,
+            remote=origin.remote,
             actor=origin.actor,
             versions=origin.versions,
             **values,

@@ -40,7 +40,9 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
     ("versions", "string"),
     ("error", "string"),
     ("details", "string"),
+    ("remote", "string"),
 )
+"""What was not there from the first comes last: an older ledger gets it at its next append."""
 _ALWAYS = frozenset({"seq", "part"})
 _JSON = frozenset({"program", "program_diff", "cut", "versions", "details"})
 _NEEDED = (
@@ -118,7 +120,8 @@ class DeltaLedger:
         version = int(table.version())
         if version == 0:
             return 0, ()
-        names = [name for name, _ in _COLUMNS]
+        there = _columns(table)
+        names = [name for name, _ in _COLUMNS if name in there]
         last = _NEWEST if until is None else until
         columns = self._query(table, _select(after, last, is_whole=is_whole), names)
         return version, tuple(
@@ -209,7 +212,13 @@ class DeltaLedger:
         self.check_room(int(rows.nbytes))
         once = CommitProperties(max_commit_retries=0, custom_metadata={_WRITER: writer})
         try:
-            write_deltalake(table, rows, mode="append", commit_properties=once)
+            write_deltalake(
+                table,
+                rows,
+                mode="append",
+                schema_mode=None if len(_columns(table)) == len(_COLUMNS) else "merge",
+                commit_properties=once,
+            )
         except (DeltaError, OSError) as error:
             if not self._has_commit(seq, writer):
                 raise self._refused(error, expected) from cause(error, self._secrets)
@@ -381,6 +390,11 @@ class DeltaLedger:
             f"no ledger can be made at {self.path}: {first_line(error, self._secrets)}",
             hint="check the target's warehouse in sqlmig.yml, its free space and its rights",
         )
+
+
+def _columns(table: DeltaTable) -> frozenset[str]:
+    """The columns that the ledger has: one that was made by an earlier version may lack some."""
+    return frozenset(field.name for field in table.schema().fields)
 
 
 def _select(after: int, until: int, *, is_whole: bool) -> str:

@@ -414,5 +414,6 @@ class Record:
     versions: Json | None = None
     error: str | None = None
     details: Json = field(default_factory=dict)
+    remote: str | None = None
     seq: int = -1
     part: int = 0

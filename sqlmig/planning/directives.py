@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +90,21 @@ class Operations:
 
     def __init__(self) -> None:
         self._directives: list[Directive] = []
+
+    @property
+    def named(self) -> Mapping[str, Callable[..., None]]:
+        """What may be asked: name -> method."""
+        methods = (
+            self.backfill,
+            self.cutover,
+            self.execute,
+            self.in_place,
+            self.rebuild,
+            self.rename_column,
+            self.rename_table,
+            self.run,
+        )
+        return {method.__name__: method for method in methods}
 
     @property
     def directives(self) -> tuple[Directive, ...]:

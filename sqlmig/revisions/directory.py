@@ -248,7 +248,7 @@ class RevisionDirectory:
         for name in self._names():
             shown = name if folder == "." else f"{folder}/{name}"
             try:
-                file = parse_revision(_read(f"{self.path}{os.sep}{name}", shown), shown)
+                file = parse_revision(self._text(name, shown), shown)
             except RevisionError as error:
                 errors.append(error)
                 continue
@@ -276,6 +276,9 @@ class RevisionDirectory:
                 )
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+    def _text(self, name: str, shown: str) -> str:
+        return _read(f"{self.path}{os.sep}{name}", shown)
 
     def _shown(self, path: Path) -> str:
         try:

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from sqlmig.errors import RevisionError
 
 
+class UnknownRevision(RevisionError):
+    """A name that is no revision and no branch label."""
+
+
 class RevisionErrors(RevisionError):
     """All mistakes found in the revisions, sorted by place, so that one run shows them all."""
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 from sqlmig.errors import Location, RevisionError
-from sqlmig.revisions.errors import did_you_mean, raise_all
+from sqlmig.revisions.errors import UnknownRevision, did_you_mean, raise_all
 
 
 class Node(Protocol):
@@ -139,10 +139,10 @@ class RevisionGraph:
         except KeyError:
             raise self.unknown(revision) from None
 
-    def unknown(self, name: str) -> RevisionError:
+    def unknown(self, name: str) -> UnknownRevision:
         """The error for a name that is no revision and no branch label."""
         hint = did_you_mean(name, [*self._nodes, *self.labels])
-        return RevisionError(
+        return UnknownRevision(
             f"no revision or branch `{name}`",
             hint=hint or "`sqlmig history` lists the revisions",
         )

@@ -183,6 +183,9 @@ def test_json_has_all_fields(branched: Shell) -> None:
         "is_branch_point": True,
         "is_merge_point": False,
         "is_lost": False,
+        "commit": None,
+        "author": None,
+        "committed_at": None,
     }
 
 

@@ -107,12 +107,14 @@ def test_what_was_taken_back_and_deleted_is_no_second_head(three: Shell) -> None
     assert three("plan", "cccc3333", "--offline", "--json").json["target"] == "cccc3333"
 
 
-def test_what_was_taken_back_and_deleted_comes_back_when_nothing_else_follows(three: Shell) -> None:
+def test_what_was_taken_back_and_deleted_comes_back_only_when_it_is_named(three: Shell) -> None:
     three("stamp", "bbbb")
     lose(three, "cccc3333")
 
-    assert three("plan", "head", "--offline", "--json").json["target"] == "cccc3333"
-    assert three("plan", "+1", "--offline", "--json").json["target"] == "cccc3333"
+    assert three("plan", "head", "--offline", "--json").json["target"] == "bbbb2222"
+    assert three("current").out == "bbbb2222 (head)\n"
+    assert "leads too far" in three("plan", "+1", "--offline", code=1).err
+    assert three("plan", "cccc", "--offline", "--json").json["target"] == "cccc3333"
 
 
 def test_a_parent_that_nobody_knows_is_said(three: Shell) -> None:

@@ -90,6 +90,7 @@ def test_records_come_in_order_each_with_its_version(ledger: DeltaLedger) -> Non
         versions=st.none() | _json,
         error=_texts,
         details=_json,
+        remote=_texts,
     )
 )
 def test_a_record_is_read_as_it_was_written(tmp_path: Path, row: Record) -> None:
@@ -97,6 +98,22 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path, row: Record) -> None
     shutil.rmtree(folder, ignore_errors=True)
     written = append(DeltaLedger(str(folder)), row, -1)
     assert DeltaLedger(str(folder)).read() == (1, (written,))
+
+
+def test_a_ledger_that_an_earlier_version_made_gets_the_columns_it_lacks(
+    ledger: DeltaLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(delta, "_COLUMNS", delta._COLUMNS[:-1])
+        first = append(ledger, record(), -1)
+    assert DeltaLedger(ledger.path).read() == (1, (first,))
+
+    second = append(DeltaLedger(ledger.path), record(remote="https://example.com/a.git"), 1)
+
+    assert DeltaLedger(ledger.path).read() == (2, (first, second))
+    assert second.remote == "https://example.com/a.git"
+    third = append(DeltaLedger(ledger.path), record(), 2)
+    assert ledger.read(2) == (3, (third,))
 
 
 def test_text_that_is_no_unicode_is_written_too(ledger: DeltaLedger) -> None:

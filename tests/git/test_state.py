@@ -10,34 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from sqlmig.git import (
-    GitState,
-    edited_files,
-    names_on_main,
-    read_git_state,
-    sides_of_merge,
-    without_credentials,
-)
+from sqlmig.git import GitState, read_git_state, without_credentials
+from tests.git.repository import alone, git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No setting of the machine or of a surrounding repository plays a part."""
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-
-
-def git(folder: Path, *arguments: str) -> str:
-    author = ["-c", "user.name=Tést Author", "-c", "user.email=author@example.com"]
-    done = subprocess.run(
-        ["git", *author, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
+    alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture
@@ -88,7 +69,7 @@ def test_without_the_git_command_there_is_no_state(repository: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={"PATH": "", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        cwd=Path(__file__).parent.parent,
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         check=False,
@@ -225,73 +206,4 @@ def test_gitpython_is_not_imported_where_there_is_no_repository(tmp_path: Path) 
         "assert 'git' not in sys.modules"
     )
 
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)
-
-
-def test_edited_files_are_those_that_people_touched_and_did_not_commit(repository: Path) -> None:
-    project = repository / "pipelines" / "school"
-    assert edited_files(project) == frozenset()
-
-    (project / "b c.sql").write_text("1")
-    (project / "sub").mkdir()
-    (project / "sub" / "d.sql").write_text("1")
-    git(repository, "add", str(project / "sub"))
-    (project / "a.sql").write_text("2")
-    (repository / "other.txt").write_text("2")
-
-    assert edited_files(project) == frozenset({"a.sql", "b c.sql", "sub/d.sql"})
-    assert edited_files(project / "nowhere") is None
-    assert sides_of_merge(project) == sides_of_merge(project / "nowhere") == ()
-
-
-def test_what_git_merged_by_itself_is_no_edit_until_it_is_touched(repository: Path) -> None:
-    project = repository / "pipelines" / "school"
-    (project / "lock").write_text("1")
-    git(repository, "add", ".")
-    git(repository, "commit", "--quiet", "-m", "lock")
-    git(repository, "switch", "--quiet", "-c", "feature")
-    for name, text in (("lock", "2"), ("b.sql", "1")):
-        (project / name).write_text(text)
-    git(repository, "add", ".")
-    git(repository, "commit", "--quiet", "-m", "theirs")
-    git(repository, "switch", "--quiet", "main")
-    (project / "lock").write_text("3")
-    git(repository, "commit", "--quiet", "-am", "ours")
-    with pytest.raises(subprocess.CalledProcessError):
-        git(repository, "merge", "feature")
-
-    assert edited_files(project) == frozenset({"lock"}), "it is unmerged"
-    ours, theirs = sides_of_merge(project)
-    assert (ours.same, ours.former) == (frozenset({"a.sql"}), {"lock": "3"})
-    assert (theirs.same, theirs.former) == (frozenset({"a.sql", "b.sql"}), {"lock": "2"})
-
-    (project / "b.sql").write_text("2")
-    assert edited_files(project) == frozenset({"lock", "b.sql"})
-
-
-def test_without_a_repository_nobody_knows_what_was_edited(tmp_path: Path) -> None:
-    assert edited_files(tmp_path) is None
-
-
-def test_the_remotes_main_branch_says_what_a_folder_holds_there(
-    repository: Path, tmp_path: Path
-) -> None:
-    project = repository / "pipelines" / "school"
-    assert names_on_main(project) is None, "there is no remote"
-    git(repository, "branch", "--quiet", "-m", "main", "master")
-    git(repository, "clone", "--quiet", "--bare", str(repository), str(tmp_path / "remote"))
-    git(repository, "remote", "add", "origin", str(tmp_path / "remote"))
-    git(repository, "fetch", "--quiet")
-    (project / "b.sql").write_text("1")
-    git(repository, "add", ".")
-    git(repository, "commit", "--quiet", "-m", "not pushed")
-
-    assert names_on_main(project) == ("origin/master", frozenset({"a.sql"}))
-
-    git(repository, "push", "--quiet", "origin", "master:trunk")
-    git(repository, "fetch", "--quiet")
-    git(repository, "remote", "set-head", "origin", "trunk")
-    assert names_on_main(project) == ("origin/trunk", frozenset({"a.sql", "b.sql"}))
-    (project / "new").mkdir()
-    assert names_on_main(project / "new") == ("origin/trunk", frozenset())
-    assert names_on_main(project / "nowhere") is None
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
