@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sqlmig.commands.inspect import branches, check, current, diff, heads, history, show
     from sqlmig.commands.merging import merge
     from sqlmig.commands.plans import make_plan
+    from sqlmig.commands.previewing import preview
     from sqlmig.commands.project import Project, init, open_project
     from sqlmig.commands.revise import revision
     from sqlmig.commands.running import checkpoint, keep_running, resume, run, stop
@@ -33,6 +34,7 @@ _MODULES = {
     "inspect": ("branches", "check", "current", "diff", "heads", "history", "show"),
     "merging": ("merge",),
     "plans": ("make_plan",),
+    "previewing": ("preview",),
     "project": ("Project", "init", "open_project"),
     "revise": ("revision",),
     "running": ("checkpoint", "keep_running", "resume", "run", "stop"),
@@ -59,6 +61,7 @@ __all__ = [
     "make_plan",
     "merge",
     "open_project",
+    "preview",
     "query",
     "reject",
     "repair",

@@ -292,15 +292,18 @@ def deployed(project: Project) -> Deployment:
     return deployment
 
 
-def init(path: str | Path) -> tuple[Path, ...]:
+def init(path: str | Path, *, ci: str = "github") -> tuple[Path, ...]:
     """Make a new project that works at once; the files written, sorted.
+
+    Args:
+        ci: whose continuous integration it gets: `github`, `gitlab` or `none`.
 
     Raises:
         ConfigError: a file of a project is there already; nothing was written.
     """
     from sqlmig.templating import copy_project
 
-    return copy_project(Path(path))
+    return copy_project(Path(path), ci=ci)
 
 
 def counts_from_deployed(name: str) -> bool:
