@@ -12,6 +12,7 @@ import yaml
 
 from sqlmig.templating import copy_project
 from tests.cli.shell import new_project
+from tests.github.actionlint import find_actionlint, lint
 from tests.github.workflows import load
 
 ROOT = Path(__file__).parents[2]
@@ -116,14 +117,13 @@ def test_the_hook_before_a_commit_finds_what_is_not_frozen(shop: Path, tmp_path:
 
     for hook in (ours, theirs):
         assert (hook["id"], hook["pass_filenames"]) == ("sqlmig-check", False)
-        program, *words = hook["entry"].split()
-        assert program == "sqlmig"
+        assert hook["entry"] == "sqlmig check"
         assert re.search(hook["files"], "pipeline/views.sql")
         assert re.search(hook["files"], "revisions/20260101_aaaa1111_first.py")
         assert not re.search(hook["files"], "README.md")
-        shell(*words)
+        shell("check")
     shell.write("pipeline/views.sql", "CREATE VIEW none AS SELECT 1 AS one;")
-    assert 'hint: `sqlmig revision -m "..."` freezes it' in shell(*words, code=1).err
+    assert 'hint: `sqlmig revision -m "..."` freezes it' in shell("check", code=1).err
 
 
 def test_the_image_runs_the_pipeline(shop: Path) -> None:
@@ -136,3 +136,18 @@ def test_the_image_runs_the_pipeline(shop: Path) -> None:
     ignored = (shop / ".dockerignore").read_text(encoding="utf-8").split()
     assert {"warehouse", ".sqlmig"} <= set(ignored)
     assert ".git" not in ignored, "the ledger keeps the commit"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_actionlint_finds_nothing_in_our_workflows_and_those_of_a_new_project(shop: Path) -> None:
+    """Where there is Go: `make workflows` says it when there is none."""
+    actionlint = find_actionlint()
+    found = {path: lint(actionlint, path) for path in (ROOT, shop)} if actionlint else {}
+
+    assert set(found.values()) <= {""}, found
+    if actionlint:
+        broken = shop / ".github/workflows/sqlmig.yml"
+        text = broken.read_text(encoding="utf-8")
+        broken.write_text(text.replace("command: plan", "comand: plan"), encoding="utf-8")
+        assert 'input "comand" is not defined in action "sqlmig"' in lint(actionlint, shop)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -54,12 +53,14 @@ class Runner:
 
     Args:
         checkout: GITHUB_WORKSPACE.
+        tools: the folder of `python` and `sqlmig`.
         api: the URL of GitHub's REST API.
         variables: those of the repository.
         inputs: what every use of our action gets besides what the workflow says.
     """
 
     checkout: Path
+    tools: Path
     api: str
     variables: Mapping[str, str]
     inputs: Mapping[str, str]
@@ -179,7 +180,7 @@ class Runner:
         environment = {
             **os.environ,
             **self.environment,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": f"{self.tools}{os.pathsep}{os.environ['PATH']}",
             "GITHUB_ACTIONS": "true",
             "GITHUB_WORKSPACE": str(self.checkout),
             "GITHUB_REPOSITORY": "school/pipeline",
