@@ -2,8 +2,8 @@
 
     python -m tests.github.actionlint
 
-It takes the actionlint on PATH, or has Go install one. Where there is neither it says so, and passes
-except in CI.
+It takes the actionlint on PATH, or has Go install one. Where there is neither it says so, and
+passes, except in CI.
 """
 
 from __future__ import annotations

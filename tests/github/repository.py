@@ -59,10 +59,9 @@ class Repository:
         self.git("push", "--quiet", "origin", f"HEAD:{branch}")
 
     def checkout(self, name: str, branch: str = "main") -> Path:
-        """What a runner gets for a push: the branch's last commit, and no history."""
+        """What a runner gets for a push: the branch with its history."""
         folder = self.folder / name
-        url = (self.folder / "origin.git").as_uri()
-        words = ("git", "clone", "--quiet", "--depth", "1", "--branch", branch, url, str(folder))
+        words = ("git", "clone", "--quiet", "--branch", branch, "origin.git", str(folder))
         _run(self.folder, *words)
         return folder
 
