@@ -262,7 +262,7 @@ def test_what_two_pull_requests_or_a_broken_one_do_is_found_before_main(
     repository = branch(site, "broken")
     repository.write(
         "pipeline/big.sql",
-        "\nCREATE MATERIALIZED VIEW big AS\nSELECT id + nothing AS id\nFROM orders;\n",
+        "\nCREATE MATERIALIZED VIEW big AS\nSELECT id + array(1) AS id\nFROM orders;\n",
     )
     repository.sqlmig("revision", "-m", "broken", "--rev-id", "broken")
     repository.push("Break it", "broken")
@@ -274,6 +274,33 @@ def test_what_two_pull_requests_or_a_broken_one_do_is_found_before_main(
     assert "::error file=pipeline/big.sql,line=3," in blocked.log
     assert "**Blocked:**" in site.comment("broken")
     assert site.deployed() == "both"
+
+    # when: one computes what today's rows don't allow
+    repository = branch(site, "zero")
+    sql = "CREATE MATERIALIZED VIEW big AS\nSELECT id div (id - id) AS id FROM orders;\n"
+    repository.write("pipeline/big.sql", sql)
+    repository.sqlmig("revision", "-m", "zero", "--rev-id", "zero")
+    repository.push("Divide", "zero")
+    unwell = site.pull_request("zero")
+
+    # then: its preview fails as the deployment would
+    assert unwell is not None
+    assert unwell.result == "failure"
+    assert "### sqlmig: no plan\n" in site.comment("zero")
+    assert "division by zero" in site.comment("zero").lower()
+
+    # when: it is merged all the same
+    repository.merge("zero")
+    jobs, _, _ = site.pushed()
+
+    # then: the pipeline stays at the old revision, and the job says so
+    failed = jobs["deploy"]
+    assert (failed.result, failed.outputs["status"]) == ("failure", "failed")
+    assert "### sqlmig to `prod`: not deployed\n" in failed.summary
+    assert "taken back to both" in failed.summary
+    assert "No plan is unfinished." in failed.summary
+    assert site.deployed() == "both"
+    assert site.rows("SELECT * FROM big") == [[1], [3]]
 
 
 def two_heads_are_found(site: Site, stopped: Job | None) -> None:
