@@ -17,7 +17,7 @@ FIND_PYTHON = for name in $(CANDIDATES); do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
 	&& { command -v "$$name"; break; }; done
 
-.PHONY: help example example-kafka test test-fast faults clusters lint format bench docs dist clean java
+.PHONY: help example example-kafka test test-fast faults clusters github-story workflows lint format bench docs dist clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
@@ -41,6 +41,12 @@ faults: java $(INSTALLED) ## kill, pause and fill up: 200 seeded runs of each ki
 
 clusters: java $(INSTALLED) ## the stories on local Spark, a standalone cluster and Spark Connect
 	@SQLMIG_CLUSTERS=local,standalone,connect $(BIN)/python -m pytest tests/cluster $(PYTEST_ARGS)
+
+github-story: java $(INSTALLED) ## run the workflows' commands: pull request, plan, merge, deploy, revert
+	@$(BIN)/python -m pytest tests/github tests/cluster/test_github.py $(PYTEST_ARGS)
+
+workflows: $(INSTALLED) ## actionlint on our workflows and those of `sqlmig init` (needs Go)
+	@$(BIN)/python -m tests.github.actionlint
 
 lint: $(INSTALLED) ## ruff, mypy --strict, import-linter
 	@echo "ruff"; $(BIN)/ruff check --quiet .

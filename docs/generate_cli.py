@@ -20,6 +20,7 @@ EXIT_CODES = """\
 | 2 | wrong usage |
 | 3 | the plan is recorded and waits for `sqlmig approve` |
 | 4 | rejected by the policy or a person, or the plan is blocked; nothing was run |
+| 5 | outdated: what is deployed, or the plan that waits, is another one by now |
 """
 NAMES = """\
 ## Names of revisions

@@ -95,6 +95,8 @@ class LedgerConflict(LedgerError):
 class DeployedMovedError(SqlmigError):
     """What is deployed is no longer what the plan was made against."""
 
+    exit_code = 5
+
 
 class UnfinishedPlanError(SqlmigError):
     """Another plan is under way, or died under way."""

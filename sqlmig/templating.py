@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 _SUFFIX = ".jinja"
 _MARK = "revision.py.jinja"
 _PROJECT = "project"
+CI = ("github", "gitlab", "none")
+"""Whose continuous integration a new project can have; files of all but `none` are in `ci/`."""
 # What a folder may have before it becomes a project: these files of the user are kept.
-_KEPT = frozenset({".gitignore", "README.md"})
+_KEPT = frozenset({".dockerignore", ".gitignore", ".pre-commit-config.yaml", "README.md"})
 
 
 def templates_folder() -> Path:
@@ -54,26 +56,31 @@ def render(name: str, **context: Any) -> str:
     return _environment(templates_folder()).get_template(name).render(**context)
 
 
-def copy_project(destination: Path, context: dict[str, Any] | None = None) -> tuple[Path, ...]:
+def copy_project(
+    destination: Path, context: dict[str, Any] | None = None, *, ci: str = CI[0]
+) -> tuple[Path, ...]:
     """Make a new project from `templates/project`, and return the files written, sorted.
 
-    A `README.md` and a `.gitignore` that are there already are kept as they are.
+    A `README.md`, a `.gitignore` and their like that are there already are kept as they are.
 
     Args:
         destination: the project's folder; made when it isn't there.
         context: values for the templates; `pipeline` is taken from the folder's name if not given.
+        ci: one of `CI`.
 
     Raises:
         ConfigError: another file of the project is there already; nothing was written.
     """
-    values = {"pipeline": pipeline_name(destination), **(context or {})}
+    values = {"pipeline": pipeline_name(destination), "ci": ci, **(context or {})}
     folder = templates_folder()
     environment = _environment(folder)
+    sources = [folder / _PROJECT, folder / "ci" / ci]
     texts = {
         target: environment.get_template(source.relative_to(folder).as_posix()).render(**values)
         if source.suffix == _SUFFIX
         else source.read_text(encoding="utf-8")
-        for source, target in _project_files(folder / _PROJECT, destination)
+        for part in sources
+        for source, target in _project_files(part, destination)
     }
     kept = {path for path in texts if path.name in _KEPT and path.is_file()}
     for path in texts:

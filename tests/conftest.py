@@ -44,7 +44,7 @@ def _turn(item: pytest.Item) -> int:
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's own environment decides nothing in a test."""
-    for name in ("SQLMIG_CONFIG", "SQLMIG_TARGET"):
+    for name in ("GITHUB_ACTIONS", "SQLMIG_CONFIG", "SQLMIG_TARGET"):
         monkeypatch.delenv(name, raising=False)
 
 

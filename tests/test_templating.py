@@ -14,15 +14,27 @@ from sqlmig import templating
 from sqlmig.errors import ConfigError
 from sqlmig.templating import copy_project, pipeline_name, render, templates_folder
 
-PROJECT = {
-    ".github/workflows/sqlmig.yml",
+COMMON = {
+    ".dockerignore",
     ".gitignore",
+    ".pre-commit-config.yaml",
+    "Dockerfile",
     "README.md",
     "pipeline/tables.sql",
     "pipeline/views.sql",
     "revisions/.gitkeep",
     "sqlmig.yml",
 }
+OF = {
+    "github": {
+        ".github/actions/sqlmig/action.yml",
+        ".github/actions/sqlmig/report.py",
+        ".github/workflows/sqlmig.yml",
+    },
+    "gitlab": {".gitlab-ci.yml"},
+    "none": set[str](),
+}
+PROJECT = COMMON | OF["github"]
 
 
 def test_a_new_project_is_complete(tmp_path: Path) -> None:
@@ -63,21 +75,16 @@ def test_the_commented_target_is_valid_when_it_is_uncommented(tmp_path: Path) ->
     }
 
 
-def test_the_workflow_plans_pull_requests_and_deploys_what_is_merged(tmp_path: Path) -> None:
-    copy_project(tmp_path)
-    text = (tmp_path / ".github" / "workflows" / "sqlmig.yml").read_text()
+@pytest.mark.parametrize("ci", OF)
+def test_a_new_project_has_the_workflow_that_was_asked_for(tmp_path: Path, ci: str) -> None:
+    written = copy_project(tmp_path / "shop", ci=ci)
 
-    workflow = yaml.safe_load(text)
-
-    # YAML 1.1 reads the key `on` as true.
-    assert set(workflow[True]) == {"pull_request", "push"}
-    plan, deploy = workflow["jobs"]["plan"], workflow["jobs"]["deploy"]
-    assert "sqlmig check" in str(plan)
-    assert "sqlmig plan" in str(plan)
-    assert "sqlmig upgrade head --yes" in str(deploy)
-    assert deploy["concurrency"] == {"group": "sqlmig-deploy", "cancel-in-progress": False}
-    assert deploy["environment"] == "production"
-    assert "${{ vars.SQLMIG_TARGET }}" in text
+    found = {path.relative_to(tmp_path / "shop").as_posix() for path in written}
+    assert found == COMMON | OF[ci]
+    readme = (tmp_path / "shop" / "README.md").read_text(encoding="utf-8")
+    assert ("`.github/workflows/sqlmig.yml`" in readme) == (ci == "github")
+    assert ("`.gitlab-ci.yml`" in readme) == (ci == "gitlab")
+    assert "\n\n\n" not in readme
 
 
 def test_a_readme_and_a_gitignore_that_are_there_are_kept(tmp_path: Path) -> None:

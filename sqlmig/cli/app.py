@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 import sqlmig
+from sqlmig.cli.annotations import annotate_error
 from sqlmig.cli.output import say
 from sqlmig.errors import SqlmigError
 
@@ -101,6 +102,7 @@ class LazyGroup(click.Group):
         except SqlmigError as error:
             self._trace(ctx)
             say(error.render())
+            annotate_error(error, ctx.meta.get("sqlmig.root"))
             ctx.exit(error.exit_code)
         except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
@@ -200,6 +202,7 @@ def opened() -> Any:
 
     meta = click.get_current_context().meta
     project = open_project(meta.get("sqlmig.config"), meta.get("sqlmig.target"))
+    meta["sqlmig.root"] = project.root
     if sys.stderr.isatty():
         project.on_start = lambda: say("Starting Spark ...")
     return project
@@ -228,7 +231,8 @@ def main(ctx: click.Context) -> None:
         sqlmig downgrade -1
 
     Exit codes: 0 done, 1 error, 2 usage, 3 waiting for approval, 4 rejected or
-    blocked. Data goes to stdout, talk to stderr; NO_COLOR is respected.
+    blocked, 5 outdated: what is deployed has moved. Data goes to stdout, talk to
+    stderr; NO_COLOR is respected.
     """
     if os.environ.get("NO_COLOR"):
         ctx.color = False

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sqlmig import commands
+from sqlmig.cli.annotations import annotate
 from sqlmig.cli.app import PlainArguments, global_options, opened
 from sqlmig.cli.durations import DURATION
 from sqlmig.cli.output import is_interactive, painted, print_json, say, to_json
 
 if TYPE_CHECKING:
     from sqlmig.commands.deploy import Deployed
+    from sqlmig.planning.preview import Preview
     from sqlmig.planning.steps import Plan
 
 _WAITS = 3
@@ -48,6 +50,20 @@ _WAITS = 3
     help="Plan to empty tables whose rows can't be kept, as upgrade does with it.",
 )
 @click.option(
+    "--preview",
+    "with_preview",
+    is_flag=True,
+    help="Compute what would be computed, and show which rows would come, go and change.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(min=0, max=100),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Rows of each kind that --preview shows; 0 for counts alone.",
+)
+@click.option(
     "--allow-unknown-revision",
     "allow_unknown",
     is_flag=True,
@@ -68,35 +84,45 @@ def plan_command(
     verbose: bool,
     output: str | None,
     allow_destructive: bool,
+    with_preview: bool,
+    samples: int,
     allow_unknown: bool,
 ) -> None:
     """Show what it takes to bring the pipeline to REV: the changes, why, and the steps.
 
     REV is by default the head; a revision below the deployed one gives the plan of a downgrade.
     Nothing is run. Every new or changed query is analysed by Spark, and the rows of tables that are
-    cast or get a key are looked at, unless --offline.
+    cast or get a key are looked at, unless --offline. --preview costs what the upgrade's own
+    computing costs; it reads one consistent cut and writes nothing.
 
     Exits with 4 if the plan is blocked.
     """
+    if with_preview and (offline or ref):
+        other = "'--offline'" if offline else "'--ref'"
+        raise click.UsageError(f"{other} and '--preview' exclude each other.")
+    project = opened()
     plan = commands.make_plan(
-        opened(),
+        project,
         rev,
         offline=offline,
         allow_destructive=allow_destructive,
         allow_unknown=allow_unknown,
         ref=ref,
     )
-    text = _told(plan, "json" if as_json else style, verbose=verbose)
+    preview = commands.preview(project, plan, samples=samples) if with_preview else None
+    text = _told(plan, "json" if as_json else style, verbose=verbose, preview=preview)
     if output is None:
         click.echo(painted(text) if style == "text" and not as_json else text, nl=False)
     else:
         Path(output).write_text(text, encoding="utf-8")
         say(f"Plan {plan.id} is written to {output}.")
+    for blocker in plan.blockers:
+        annotate(blocker.message, blocker.location, blocker.hint, project.root)
     if plan.blockers:
         click.get_current_context().exit(4)
 
 
-def _told(plan: Plan, style: str, *, verbose: bool) -> str:
+def _told(plan: Plan, style: str, *, verbose: bool, preview: Preview | None) -> str:
     from sqlmig.planning import explain
 
     if style == "json":
@@ -104,9 +130,11 @@ def _told(plan: Plan, style: str, *, verbose: bool) -> str:
         # the frozen texts are in the revision files; a reader of the plan wants the plan
         data.pop("stages")
         data["ups"] = [{k: v for k, v in up.items() if k != "text"} for up in data["ups"]]
+        if preview is not None:
+            data["preview"] = preview.to_dict()
         return to_json(data) + "\n"
     tell = explain.to_markdown if style == "markdown" else explain.to_text
-    return tell(plan, verbose=verbose)
+    return tell(plan, verbose=verbose, preview=preview)
 
 
 @click.command("upgrade", cls=PlainArguments)
@@ -205,7 +233,8 @@ def approve_command(plan: str | None, as_json: bool) -> None:
     """Carry out the plan that waits for approval.
 
     PLAN is its id or the first characters of it, to be sure which one it is. A plan made against a
-    deployed state that has moved since is refused.
+    deployed state that has moved since is refused, and so is one that another took the place of:
+    then the exit code is 5.
     """
     from sqlmig.cli.progress import progress
 

@@ -17,15 +17,22 @@ if TYPE_CHECKING:
 
 @click.command("init")
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False))
+@click.option(
+    "--ci",
+    type=click.Choice(["github", "gitlab", "none"]),
+    default="github",
+    show_default=True,
+    help="Whose workflow it gets: one that plans on pull requests and deploys on merge.",
+)
 @global_options
-def init_command(folder: str) -> None:
+def init_command(folder: str, ci: str) -> None:
     """Make a new project in DIR that works at once.
 
-    It gets sqlmig.yml, pipeline/ with a small pipeline, revisions/, and a GitHub Actions workflow
-    that plans on pull requests and deploys on merge. A README.md and a .gitignore that are there
-    already are kept.
+    It gets sqlmig.yml, pipeline/ with a small pipeline, revisions/, a workflow that plans on pull
+    requests and deploys on merge, a Dockerfile for the runner and a pre-commit hook. A README.md, a
+    .gitignore and their like that are there already are kept.
     """
-    for path in commands.init(folder):
+    for path in commands.init(folder, ci=ci):
         say(f"  Creating {path} ...  done")
     say("\nNext:\n")
     if folder != ".":

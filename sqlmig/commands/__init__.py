@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlmig.commands.inspect import branches, check, current, diff, heads, history, show
     from sqlmig.commands.merging import abort_merge, continue_merge, merge
     from sqlmig.commands.plans import make_plan
+    from sqlmig.commands.previewing import preview
     from sqlmig.commands.project import Project, init, open_project
     from sqlmig.commands.rebasing import abort_rebase, continue_rebase, rebase
     from sqlmig.commands.revise import revision
@@ -36,6 +37,7 @@ _MODULES = {
     "inspect": ("branches", "check", "current", "diff", "heads", "history", "show"),
     "merging": ("abort_merge", "continue_merge", "merge"),
     "plans": ("make_plan",),
+    "previewing": ("preview",),
     "project": ("Project", "init", "open_project"),
     "rebasing": ("abort_rebase", "continue_rebase", "rebase"),
     "revise": ("revision",),
@@ -68,6 +70,7 @@ __all__ = [
     "make_plan",
     "merge",
     "open_project",
+    "preview",
     "query",
     "rebase",
     "reject",

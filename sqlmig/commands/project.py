@@ -351,10 +351,13 @@ def deployed(project: Project) -> Deployment:
     return deployment
 
 
-def init(path: str | Path) -> tuple[Path, ...]:
+def init(path: str | Path, *, ci: str = "github") -> tuple[Path, ...]:
     """Make a new project that works at once; the files written, sorted.
 
     Revision files that are there already are kept, and their heads are locked.
+
+    Args:
+        ci: whose continuous integration it gets: `github`, `gitlab` or `none`.
 
     Raises:
         ConfigError: a file of a project is there already; nothing was written.
@@ -364,7 +367,7 @@ def init(path: str | Path) -> tuple[Path, ...]:
 
     directory = RevisionDirectory(Path(path) / "revisions", root=Path(path))
     has_revisions = bool(directory.files)
-    written = copy_project(Path(path))
+    written = copy_project(Path(path), ci=ci)
     if not has_revisions:
         return written
     directory.write_lock()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from sqlmig.planning.explain_preview import preview_lines, preview_markdown
 from sqlmig.planning.explain_relations import relation_lines, relation_table
+from sqlmig.planning.preview import Preview
 from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     Action,
@@ -127,7 +129,7 @@ def describe_diff(diff: ProgramDiff) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def to_text(plan: Plan, *, verbose: bool = False) -> str:
+def to_text(plan: Plan, *, verbose: bool = False, preview: Preview | None = None) -> str:
     """The plan for a terminal; with `verbose`, also what is said of each relation that changes."""
     lines = [
         f"{plan.direction} {plan.deployed or 'base'} -> {plan.target or 'base'} (plan {plan.id})"
@@ -155,6 +157,8 @@ def to_text(plan: Plan, *, verbose: bool = False) -> str:
             lines.append(f"  {where}{blocker.message}")
             if blocker.hint:
                 lines.append(f"    hint: {blocker.hint}")
+    if preview is not None:
+        lines += ["", *preview_lines(preview)]
     total = _total(plan.steps)
     lines += ["", f"reads {total}; no input is read between stop and resume"]
     return "\n".join(lines) + "\n"
@@ -192,8 +196,8 @@ def _wrapped(text: str, first: str, other: str) -> list[str]:
     )
 
 
-def to_markdown(plan: Plan, *, verbose: bool = False) -> str:
-    """The plan for a pull request or a job summary; `verbose` as for `to_text`."""
+def to_markdown(plan: Plan, *, verbose: bool = False, preview: Preview | None = None) -> str:
+    """The plan for a pull request or a job summary; arguments as for `to_text`."""
     title = f"`{plan.deployed or 'base'}` → `{plan.target or 'base'}`"
     lines = [
         f"### sqlmig {plan.direction} {title}",
@@ -228,6 +232,8 @@ def to_markdown(plan: Plan, *, verbose: bool = False) -> str:
         lines += [f"- step {step.number}: {step.destructive}" for step in plan.destructive]
     if plan.warnings:
         lines += ["", "**Warnings:**", "", *(f"- {warning}" for warning in plan.warnings)]
+    if preview is not None:
+        lines += ["", *preview_markdown(preview)]
     lines += ["", f"Reads {_total(plan.steps)}; no input is read between stop and resume.", ""]
     return "\n".join(lines)
 

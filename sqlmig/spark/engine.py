@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from sqlmig.execution.engine import Arrived, Ingested, Mark, Misfit, Period, Written
 from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, SinkState
+from sqlmig.planning.preview import Difference, Prospect
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Sink, Source, Table, View
 from sqlmig.program.type_shape import Field
@@ -19,6 +20,7 @@ from sqlmig.spark.arrivals import Arrivals
 from sqlmig.spark.converter import TableConverter
 from sqlmig.spark.failures import told
 from sqlmig.spark.hooks import HookContext
+from sqlmig.spark.preview import Previewer
 from sqlmig.spark.query import check_reads_only, collect
 from sqlmig.spark.relations import mentioned, register
 from sqlmig.spark.sessions import Sessions
@@ -255,3 +257,19 @@ class SparkEngine:
         register(session, self._warehouse, program, states, needed.relations, needed.functions)
         with told(query=sql):
             return collect(session.sql(sql))
+
+    @_operation
+    def preview(
+        self,
+        program: Program,
+        prospects: Sequence[Prospect],
+        states: Mapping[str, RelationState],
+        keys: Mapping[str, Sequence[str]],
+        samples: int,
+    ) -> Sequence[Difference]:
+        """What becomes of the rows of `prospects` under `program`, over the versions of `states`.
+
+        Nothing is written. `keys`: relation -> columns that are declared to tell its rows apart.
+        """
+        previewer = Previewer(self.sessions.fresh(), self._warehouse, program, states, samples)
+        return previewer.preview(prospects, keys)

@@ -178,13 +178,13 @@ def test_stamp_refuses_while_a_plan_runs_and_purge_does_not(two: Shell) -> None:
 
 def test_approve_and_reject_want_a_plan_that_waits(two: Shell) -> None:
     for words in (["approve"], ["reject"], ["approve", "123"]):
-        said = two(*words, code=1)
+        said = two(*words, code=5)
         assert said.err == (
             "error: no plan waits for approval\n\n"
             "hint: `sqlmig upgrade head --bootstrap-policy await_approval` records one\n"
         )
     plan = await_approval(two.project)
-    said = two("reject", "nope", code=1)
+    said = two("reject", "nope", code=5)
     assert said.err.startswith(
         f"error: plan nope does not wait for approval; plan {plan.id} does\n\nhint: "
     )
@@ -197,14 +197,14 @@ def test_reject_turns_a_plan_down_by_the_beginning_of_its_id(two: Shell) -> None
 
     assert said.err == f"Plan {plan.id} is rejected; nothing was run.\n"
     assert two("status", "--json").json["state"] == "Running"
-    two("reject", code=1)
+    two("reject", code=5)
 
 
 def test_a_plan_is_not_approved_after_the_state_moved(two: Shell) -> None:
     plan = await_approval(two.project)
     two("stamp", "head")
 
-    assert two("approve", plan.id, code=1).err.startswith("error: no plan waits for approval")
+    assert two("approve", plan.id, code=5).err.startswith("error: no plan waits for approval")
 
 
 def test_repair_without_a_plan(two: Shell) -> None:

@@ -20,8 +20,11 @@ def test_init_makes_a_project_that_works_at_once(tmp_path: Path) -> None:
     )
     made = Shell(tmp_path / "my school")
     assert {path.name for path in made.folder.iterdir()} == {
+        ".dockerignore",
         ".github",
         ".gitignore",
+        ".pre-commit-config.yaml",
+        "Dockerfile",
         "README.md",
         "pipeline",
         "revisions",

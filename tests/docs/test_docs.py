@@ -228,6 +228,19 @@ def test_every_make_target_is_one() -> None:
             assert re.search(rf"^{name}:", makefile, re.MULTILINE), f"{page}: make {name}"
 
 
+def test_every_pain_names_tests_that_there_are() -> None:
+    _, *sections = read("docs/pains.md").split("\n## ")
+    for section in sections:
+        _, shown, tests = section.partition("\nShown by ")
+        paths = re.findall(r"`(tests/[\w/.]+)`", tests)
+        assert shown, section
+        assert paths, section
+        texts = [p.read_text(encoding="utf-8") for p in map(ROOT.joinpath, paths) if p.is_file()]
+        assert all((ROOT / path).exists() for path in paths), section
+        for name in re.findall(r"`(test_\w+)`", tests):
+            assert any(f"def {name}(" in text for text in texts), name
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_no_page_tells_of_the_machine_that_it_was_written_on(page: str) -> None:
     found = re.findall(
