@@ -39,6 +39,7 @@ class StoredTable:
     Args:
         properties: its table properties, without defaults.
         features: the writer features that its protocol names.
+        partitions: the columns that it is partitioned by, in lower case.
     """
 
     version: int
@@ -46,6 +47,7 @@ class StoredTable:
     comment: str | None
     properties: Mapping[str, str]
     features: frozenset[str]
+    partitions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -281,6 +281,7 @@ class DeltaWarehouse:
             comment=metadata.description or None,
             properties=dict(metadata.configuration),
             features=frozenset(protocol.writer_features or ()),
+            partitions=tuple(name.lower() for name in metadata.partition_columns),
         )
 
     def last_transaction(self, path: str, application: str) -> int | None:

@@ -46,7 +46,7 @@ from sqlmig.planning.stream_steps import (
     EvolveStream,
     RestoreStream,
 )
-from sqlmig.planning.table_steps import ConvertTable
+from sqlmig.planning.table_steps import ConvertTable, LayOut
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint
 from sqlmig.program.model import Program, RelationKind, Table, View
@@ -107,6 +107,8 @@ class Effects:
             case ConvertTable(relation, _, renamed, _, has_new_key, stage):
                 table = self._table(relation, stage)
                 return self._alter(step, table, renamed, is_converted=True, has_new_key=has_new_key)
+            case LayOut():
+                return self._lay_out(step, step.action)
             case EmptyTable(relation, stage):
                 return self._empty(step, self._table(relation, stage))
             case Attach(relation, folder):
@@ -203,7 +205,8 @@ class Effects:
     def _create(self, step: Step, table: Table, folder: str) -> Outcome:
         mark = fingerprint(table)
         written = self._engine.create_table(table, folder, self._mark(step, mark, {}))
-        return relation_changed(table.name, fresh(folder, RelationKind.TABLE, written, mark, {}), 0)
+        state = fresh(folder, RelationKind.TABLE, written, mark, {}, table.layout)
+        return relation_changed(table.name, state, 0)
 
     def _alter(
         self,
@@ -223,8 +226,15 @@ class Effects:
             )
         else:
             written = self._engine.alter_table(table, was.folder, renamed, told)
-        state = fresh(was.folder, RelationKind.TABLE, written, mark, {})
+        state = fresh(was.folder, RelationKind.TABLE, written, mark, {}, was.layout)
         return relation_changed(table.name, altered(state, was), written.written)
+
+    def _lay_out(self, step: Step, action: LayOut) -> Outcome:
+        was = self._cut.relations[action.relation]
+        mark = self._mark(step, was.fingerprint, was.inputs)
+        written = self._engine.lay_out(action.relation, was.folder, action.columns, mark)
+        state = replace(was, version=written.version, bytes=written.bytes, layout=action.columns)
+        return relation_changed(action.relation, state, written.rows)
 
     def _empty(self, step: Step, table: Table) -> Outcome:
         was = self._cut.relations[table.name]
@@ -341,7 +351,7 @@ class Effects:
         empty = RelationState(folder, view.kind.value, -1, "", mark, inputs)
 
         def made(written: Written, rows: int | None) -> Outcome:
-            state = fresh(folder, view.kind, written, mark, inputs)
+            state = fresh(folder, view.kind, written, mark, inputs, view.layout)
             if view.is_streaming:
                 state = replace(state, passed=passed)
                 if was is not None and was.folder == folder:

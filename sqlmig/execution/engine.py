@@ -200,6 +200,9 @@ class Engine(Protocol):
     ) -> Written:
         """Check the rows, cast them and bring the schema to `table`. May be called again."""
 
+    def lay_out(self, name: str, folder: str, columns: Sequence[str], mark: Mark) -> Written:
+        """Write the rows in `folder` anew, partitioned by `columns`, in one commit."""
+
     def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """Drop all rows, then bring the schema to `table`. May be called again."""
 

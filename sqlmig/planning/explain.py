@@ -37,7 +37,7 @@ from sqlmig.planning.stream_steps import (
     EvolveStream,
     RestoreStream,
 )
-from sqlmig.planning.table_steps import ConvertTable
+from sqlmig.planning.table_steps import ConvertTable, LayOut
 from sqlmig.planning.volume import size
 from sqlmig.program.diff import ProgramDiff
 
@@ -72,6 +72,9 @@ def describe_action(action: Action) -> str:  # noqa: RET503
         case ConvertTable(relation, operations, _, is_rewritten):
             verb = "rewrite" if is_rewritten else "alter"
             return f"{verb} table `{relation}`: {', '.join(operations)}"
+        case LayOut(relation, columns):
+            how = f"partitioned by ({', '.join(columns)})" if columns else "not partitioned"
+            return f"rewrite `{relation}`: {how}"
         case EmptyTable(relation):
             return f"empty table `{relation}`"
         case Attach(relation):

@@ -1,4 +1,4 @@
-"""The step of a table whose rows may break its new definition. It decides and does nothing."""
+"""The steps that write a stored relation's own rows anew. They decide and do nothing."""
 
 from __future__ import annotations
 
@@ -25,4 +25,18 @@ class ConvertTable:
     renamed: tuple[tuple[str, str], ...] = ()
     is_rewritten: bool = False
     has_new_key: bool = False
+    stage: int = -1
+
+
+@dataclass(frozen=True)
+class LayOut:
+    """Write the rows of a stored relation anew, partitioned by `columns`. Its contents stay.
+
+    Args:
+        columns: names of columns in lower case; none for not at all.
+        stage: says which program defines it.
+    """
+
+    relation: str
+    columns: tuple[str, ...]
     stage: int = -1

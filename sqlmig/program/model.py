@@ -43,16 +43,25 @@ class Column:
 @dataclass(frozen=True)
 class Table:
     """An input table: kept in Delta, fed by sources and by INSERT; with a key, later rows
-    replace."""
+    replace.
+
+    `partitioned_by` names the columns by whose values its files lie apart, as the columns spell it.
+    """
 
     name: str
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...] = ()
     comment: str | None = None
     location: Location | None = field(default=None, compare=False)
+    partitioned_by: tuple[str, ...] = ()
 
     kind = RelationKind.TABLE
     is_stored = True
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """The columns that it is partitioned by, in lower case."""
+        return tuple(name.lower() for name in self.partitioned_by)
 
 
 class Language(str, Enum):
@@ -131,6 +140,7 @@ class View:
         spelled: as `canonical`, with the letter case of names, also of the columns of tables read.
         calls: functions of the program that the query may call, sorted.
         query_location: where `query` begins in the user's file.
+        partitioned_by: the columns by whose values the files of a stored view lie apart.
     """
 
     name: str
@@ -147,6 +157,7 @@ class View:
     streams: tuple[str, ...] = ()
     location: Location | None = field(default=None, compare=False)
     query_location: Location | None = field(default=None, compare=False)
+    partitioned_by: tuple[str, ...] = ()
 
     @property
     def is_stored(self) -> bool:
@@ -157,6 +168,11 @@ class View:
     def is_streaming(self) -> bool:
         """True for a streaming table."""
         return self.kind is RelationKind.STREAMING_TABLE
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """The columns that it is partitioned by, in lower case."""
+        return tuple(name.lower() for name in self.partitioned_by)
 
 
 Relation = Table | View

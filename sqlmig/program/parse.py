@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlmig.program.canonical import calls_text, canonical_text, names_become_data, spelled_text
-from sqlmig.program.check_columns import check_columns, check_table, check_view_columns
+from sqlmig.program.check_columns import (
+    check_columns,
+    check_layout,
+    check_table,
+    check_view_columns,
+)
 from sqlmig.program.check_names import Reads, check_connectors, find_reads, order_views
 from sqlmig.program.declared import Declared, Mistakes, Place, declare
 from sqlmig.program.forms import TableForm
@@ -87,6 +92,8 @@ def _relations(
     spelled: dict[str, str] = {}
     for name, (form, place) in declared.tables.items():
         check_table(form, place, mistakes)
+        names = tuple(column.name for column, _ in form.columns)
+        check_layout(form.layout, names, form.name.text, place, mistakes)
         relations[name] = table = _table(form, place)
         schemas[name] = tuple(
             OutputColumn(column.name.lower(), column.type) for column in table.columns
@@ -107,6 +114,7 @@ def _relations(
                 for i, column in enumerate(view.columns)
             )
         schemas[name] = columns
+        check_layout(view.layout, _known_names(columns), name, place, mistakes)
         canonical = canonical_text(lineage, upstream, reads[name])
         tables = [f"{read} ({spelled[read]})" for read in sorted(reads[name]) if read in spelled]
         list_ = ", ".join(column.text for column in view.columns)
@@ -129,6 +137,7 @@ def _relations(
             calls=calls,
             location=place.at(view.at),
             query_location=place.at(view.query_at),
+            partitioned_by=tuple(column.folded for column in view.layout),
         )
     return relations
 
@@ -145,6 +154,7 @@ def _table(form: TableForm, place: Place) -> Table:
         primary_key=tuple(spelled.get(name, name) for name in key),
         comment=form.comment,
         location=place.at(form.at),
+        partitioned_by=tuple(spelled.get(name.folded, name.folded) for name in form.layout),
     )
 
 

@@ -35,7 +35,17 @@ def table_reasons(before: Table, after: Table) -> tuple[str, ...]:
             reasons.append(f"primary key changed from {was} to {now}")
     if before.comment != after.comment:
         reasons.append("comment changed")
-    return tuple(reasons)
+    return (*reasons, *layout_reasons(before, after))
+
+
+def layout_reasons(before: Table | View, after: Table | View) -> tuple[str, ...]:
+    """How a relation is partitioned in another way; nothing where it isn't."""
+    was, now = (tuple(name.lower() for name in r.partitioned_by) for r in (before, after))
+    if was == now:
+        return ()
+    if not now:
+        return (f"no longer partitioned by {_list(before.partitioned_by)}",)
+    return (f"partitioned by {_list(after.partitioned_by)}",)
 
 
 def _column_reasons(old: Column, new: Column) -> list[str]:
@@ -71,6 +81,7 @@ def view_reasons(before: View, after: View) -> tuple[str, ...]:
         )
     elif before.canonical != after.canonical:
         reasons += text_changes(before.query, after.query) or _star_reasons(before, after)
+    reasons += layout_reasons(before, after)
     if len(reasons) > _MOST:
         reasons = [*reasons[: _MOST - 1], f"{len(reasons) - _MOST + 1} more changes"]
     return tuple(reasons)

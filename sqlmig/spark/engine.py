@@ -134,6 +134,11 @@ class SparkEngine:
         return self._converter.convert(table, folder, renamed, mark, has_new_key=has_new_key)
 
     @_operation
+    def lay_out(self, name: str, folder: str, columns: Sequence[str], mark: Mark) -> Written:
+        """Write the rows in `folder` anew, partitioned by `columns`, in one commit."""
+        return self._tables.lay_out(name, folder, columns, mark)
+
+    @_operation
     def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """Drop all rows, then bring the schema to `table`. May be called again."""
         return self._tables.empty(table, folder, mark)
