@@ -118,8 +118,8 @@ def _relations(
         canonical = canonical_text(lineage, upstream, reads[name])
         tables = [f"{read} ({spelled[read]})" for read in sorted(reads[name]) if read in spelled]
         list_ = ", ".join(column.text for column in view.columns)
-        names = query.may_call(functions) if functions else ()
-        called = [functions[function] for function in sorted(names)]
+        may_call = query.may_call(functions) if functions else ()
+        called = [functions[function] for function in sorted(may_call)]
         calls = tuple(Call(f.name, f.mark, f.spelled_mark) for f in called)
         upstream[name] = "\n".join((canonical, *calls_text(calls)))
         relations[name] = View(

@@ -194,7 +194,9 @@ def overwriting(
     options = {"userMetadata": mark.to_json(), "txnAppId": application, "txnVersion": "0"}
     for name, value in options.items():
         writer = writer.option(name, value)
-    return writer.partitionBy(*partitions) if partitions else writer
+    spelled = {name.lower(): name for name in rows.columns}
+    names = [spelled[name.lower()] for name in partitions]
+    return writer.partitionBy(*names) if names else writer
 
 
 def default_sql(column: Column) -> str:
