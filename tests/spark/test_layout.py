@@ -10,7 +10,8 @@ from tests.spark.pipelines import Pipeline
 PLAIN = "CREATE TABLE t (id INT, day DATE, n INT NOT NULL, PRIMARY KEY (id))"
 BY_DAY = f"{PLAIN} PARTITIONED BY (day)"
 VIEW = (
-    "CREATE MATERIALIZED VIEW v PARTITIONED BY (day) AS SELECT day AS Day, sum(n) AS n FROM t GROUP BY day"
+    "CREATE MATERIALIZED VIEW v PARTITIONED BY (day) AS "
+    "SELECT day AS Day, sum(n) AS n FROM t GROUP BY day"
 )
 
 
