@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,16 @@ _ROWS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """A column as a Delta table has it; `type` is Spark's, canonical."""
+    """A column as a Delta table has it; `type` is Spark's, canonical.
+
+    `id` is that of column mapping: a renamed column keeps it, one that is added has another.
+    """
 
     name: str
     type: str
     nullable: bool
     comment: str | None = None
+    id: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,26 @@ class Commit:
     note: Mapping[str, Any]
 
     @property
+    def is_rewrite(self) -> bool:
+        """True where all rows were written anew, maybe in other columns or partitions."""
+        return str(self.parameters.get("canOverwriteSchema", "")).lower() == "true"
+
+    @property
     def rows(self) -> int:
         """Rows that the commit wrote, changed or deleted; 0 where it changed no row."""
         return sum(int(self.metrics.get(name) or 0) for name in _ROWS.get(self.operation, ()))
+
+
+def column_of(entry: Mapping[str, Any]) -> StoredColumn:
+    """A column, of its entry in a schema in Delta's JSON."""
+    metadata = entry.get("metadata", {})
+    return StoredColumn(
+        entry["name"],
+        spark_type(entry["type"], metadata),
+        entry["nullable"],
+        metadata.get("comment"),
+        metadata.get("delta.columnMapping.id"),
+    )
 
 
 def commit_of(entry: Mapping[str, Any]) -> Commit:

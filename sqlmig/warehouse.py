@@ -22,12 +22,11 @@ from sqlmig.planning.request import Observed
 from sqlmig.program.model import RelationKind
 from sqlmig.stored import (
     Commit,
-    StoredColumn,
     StoredTable,
+    column_of,
     commit_of,
     has_not_moved,
     log_entry,
-    spark_type,
 )
 
 if TYPE_CHECKING:
@@ -257,27 +256,19 @@ class DeltaWarehouse:
                 )
         return Written(int(table.version()), rows, size, count)
 
-    def describe(self, folder: str) -> StoredTable:
-        """The metadata of a table.
+    def describe(self, folder: str, version: int | None = None) -> StoredTable:
+        """The metadata of a table, now or as of a version.
 
         Raises:
             EngineError: there is no table.
         """
-        table = self._need(self.table_path(folder))
+        table = self._need(self.table_path(folder), version)
         metadata = table.metadata()
         fields = json.loads(table.schema().to_json())["fields"]
         protocol = table.protocol()
         return StoredTable(
             version=int(table.version()),
-            columns=tuple(
-                StoredColumn(
-                    field["name"],
-                    spark_type(field["type"], field.get("metadata", {})),
-                    field["nullable"],
-                    field.get("metadata", {}).get("comment"),
-                )
-                for field in fields
-            ),
+            columns=tuple(map(column_of, fields)),
             comment=metadata.description or None,
             properties=dict(metadata.configuration),
             features=frozenset(protocol.writer_features or ()),
@@ -351,8 +342,8 @@ class DeltaWarehouse:
                 hint=_DAMAGED_HINT,
             ) from cause(error, self._secrets)
 
-    def _need(self, path: str) -> DeltaTable:
-        table = self._open(path)
+    def _need(self, path: str, version: int | None = None) -> DeltaTable:
+        table = self._open(path, version)
         if table is None:
             raise EngineError(
                 f"there is no Delta table at {path}",
@@ -360,7 +351,7 @@ class DeltaWarehouse:
             )
         return table
 
-    def _open(self, path: str) -> DeltaTable | None:
+    def _open(self, path: str, version: int | None = None) -> DeltaTable | None:
         if self.is_local and not (Path(path) / "_delta_log").is_dir():
             return None
         from deltalake import DeltaTable
@@ -368,7 +359,7 @@ class DeltaWarehouse:
 
         uri = path.replace("s3a://", "s3://", 1) if path.startswith("s3a://") else path
         try:
-            return DeltaTable(uri, storage_options=self._storage_options)
+            return DeltaTable(uri, version=version, storage_options=self._storage_options)
         except TableNotFoundError:
             return None
         except (DeltaError, OSError, ValueError) as error:

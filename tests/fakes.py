@@ -358,7 +358,8 @@ class FakeEngine(FakeWarehouse):
     def lay_out(self, name: str, folder: str, columns: Sequence[str], mark: Mark) -> Written:
         """The same contents in a new version."""
         self._world.fail_if_broken(f"layout of {name}")
-        return self._world.commit(folder, replace(self._world.newest(folder), mark=mark))
+        now = self._world.newest(folder)
+        return self._world.commit(folder, Version(now.columns, now.contents, mark))
 
     def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """No rows, then another definition."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.draft import Draft
+from sqlmig.planning.stages import Stage
 from sqlmig.planning.table_steps import LayOut
 from sqlmig.planning.volume import rewriting
 from sqlmig.program.model import Table, View
@@ -17,6 +18,21 @@ def plan_layout(draft: Draft, relation: Table | View, number: int = -1) -> None:
     state, wanted = draft.states[relation.name], relation.layout
     if state.layout != wanted:
         _lay_out(draft, relation.name, state, wanted, number)
+
+
+def laid_out(draft: Draft, stages: Sequence[Stage]) -> frozenset[str]:
+    """The deployed tables that the way through the stages lays out anew, by their deployed name."""
+    found = set()
+    for name in draft.request.deployed.tables:
+        state, now = draft.states.get(name), name
+        for stage in stages:
+            now = stage.tables.get(now, now)
+            table = stage.after.tables.get(now)
+            if state is None or table is None:
+                break
+            if table.layout != state.layout:
+                found.add(name)
+    return frozenset(found)
 
 
 def release_layout(

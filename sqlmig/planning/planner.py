@@ -10,7 +10,7 @@ from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.connectors import check_sources, plan_sources
 from sqlmig.planning.draft import Draft
-from sqlmig.planning.layout import plan_layout
+from sqlmig.planning.layout import laid_out, plan_layout
 from sqlmig.planning.request import Request
 from sqlmig.planning.sinks import plan_sinks
 from sqlmig.planning.stages import split_stages
@@ -51,7 +51,7 @@ def make_plan(request: Request) -> Plan:
     draft.add(Stop(), "the change is made while no input is read")
     draft.add(Checkpoint(), "every relation is read as of one point")
     decisions = decide(draft)
-    plan_advances(draft, decisions)
+    plan_advances(draft, decisions, laid_out(draft, stages))
     for number, stage in enumerate(stages):
         plan_tables(draft, number, stage)
     plan_sources(draft)

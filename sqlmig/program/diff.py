@@ -233,7 +233,7 @@ def _affected(
         reasons = tuple(
             f"reads `{read}`, which {changed.get(read, 'changed')}"
             for read in sorted(reads)
-            if read in changed or (read in moved and _sees_files(after.views[name]))
+            if read in changed or (read in moved and _sees_files(after, name))
         )
         if reasons:
             changed[name] = "changed"
@@ -248,8 +248,13 @@ def _affected(
             yield laid_out[name]
 
 
-def _sees_files(view: View) -> bool:
-    return "_metadata" in read_query(view.query).words
+def _sees_files(program: Program, name: str) -> bool:
+    """Whether a view may tell files apart, by itself or by a function that reads for it."""
+    view = program.views[name]
+    if "_metadata" in read_query(view.query).words:
+        return True
+    texts = (function.text.lower() for function in program.functions.values())
+    return bool(view.calls) and any("_metadata" in text for text in texts)
 
 
 def _removed_first(change: Change) -> bool:

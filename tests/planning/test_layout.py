@@ -112,3 +112,29 @@ def test_a_view_downstream_of_a_change_is_computed_though_it_is_partitioned_too(
         "partitioned by (a)",
         "reads `t`, which changed",
     )
+
+
+def test_what_came_passes_before_a_stream_is_laid_out_anew() -> None:
+    s = "CREATE STREAMING TABLE s AS SELECT a, b FROM STREAM t;\n"
+    other = "CREATE STREAMING TABLE o AS SELECT * FROM STREAM u;\n"
+    u = T.replace(" t ", " u ")
+    made = pipeline(T + u + s + other + V, P + u + s + other + V)
+    made.insert("t", 9, 9)  # no tick has seen it
+    plan = made.plan("r2")
+    assert steps(plan) == ["take in rows for `s`", "rewrite `t`: partitioned by (b)"]
+    assert plan.steps[2].cause == "what came so far passes before `t` is laid out anew"
+    made.executor.run(plan)
+    assert len(made.contents()["s"][1]) == 2
+    assert made.tick().refreshed == {"v": 1}, "the row that came; nothing passes twice"
+    assert len(made.contents()["s"][1]) == 2
+    assert steps(made.plan("r1")) == [
+        "take in rows for `s`",
+        "rewrite `t`: not partitioned",
+    ]
+
+
+def test_a_view_whose_function_can_tell_files_apart_is_affected_by_a_layout() -> None:
+    f = "CREATE FUNCTION f() RETURNS INT RETURN (SELECT max(_metadata.file_size) FROM t);\n"
+    w = "CREATE MATERIALIZED VIEW w AS SELECT f() AS n;\n"
+    plan = pipeline(T + f + w + V, P + f + w + V).plan("r2")
+    assert plan.diff.names("view", "modified", "affected") == ("w",)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from sqlmig.errors import EngineError
+from sqlmig.spark.difference import changes
 from tests.spark.pipelines import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PLAIN = "CREATE TABLE t (id INT, day DATE, n INT NOT NULL, PRIMARY KEY (id))"
 BY_DAY = f"{PLAIN} PARTITIONED BY (day)"
@@ -91,3 +97,41 @@ def test_tables_and_views_are_made_partitioned(pipeline: Pipeline) -> None:
     assert pipeline.rows("SELECT day, n FROM v") == [("2026-01-01", 11)]
     pipeline.refresh("v")
     assert pipeline.warehouse.describe("v").partitions == ("day",)
+
+
+def test_rows_that_came_before_a_layout_pass_whole_and_a_sink_is_told_what_differs(
+    pipeline: Pipeline, spark: SparkSession
+) -> None:
+    # given: rows that came under three layouts, columns renamed and added between, none has passed
+    stream = "CREATE STREAMING TABLE s AS SELECT * FROM STREAM t;"
+    pipeline.use("CREATE TABLE t (id INT, day STRING, n INT); " + stream)
+    pipeline.create()
+    pipeline.begin("s")
+    pipeline.execute("INSERT INTO t VALUES (0, 'z', 0)")
+    sent = pipeline.contents("t")
+    pipeline.execute("INSERT INTO t VALUES (1, 'a', 1)")
+    pipeline.note("t", pipeline.engine.lay_out("t", "t", ("day",), pipeline.mark()))
+    pipeline.execute("INSERT INTO t VALUES (2, 'b', 2)")
+    found = changes(spark, pipeline.warehouse, sent, pipeline.contents("t"))
+    difference = sorted(tuple(row) for row in found.collect())
+    pipeline.note("t", pipeline.engine.lay_out("t", "t", (), pipeline.mark()))
+    renamed = "CREATE TABLE t (id INT, date STRING, n BIGINT, more INT) PARTITIONED BY (id);"
+    program = pipeline.use(renamed + stream)
+    table = program.tables["t"]
+    pipeline.note("t", pipeline.engine.alter_table(table, "t", [("day", "date")], pipeline.mark()))
+    pipeline.note("t", pipeline.engine.lay_out("t", "t", ("id",), pipeline.mark()))
+    pipeline.execute("INSERT INTO t VALUES (3, 'c', 3, 3)")
+
+    # when
+    pipeline.evolve("s")
+    taken = pipeline.take_in("s")
+
+    # then
+    assert difference == [(1, "a", 1, 1), (2, "b", 2, 1)]
+    assert taken == 4
+    assert pipeline.rows("SELECT id, date, n, more FROM s ORDER BY id") == [
+        (0, "z", 0, None),
+        (1, "a", 1, None),
+        (2, "b", 2, None),
+        (3, "c", 3, 3),
+    ]
