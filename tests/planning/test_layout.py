@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlmig.planning.explain import describe_action
 from sqlmig.planning.steps import Plan
-from tests.fakes import Pipeline, Revision, World
+from sqlmig.planning.strategies import explain_relations
+from tests.fakes import FILE, Pipeline, Revision, World, parse
 
 T = "CREATE TABLE t (a INT, b INT);\n"
 P = "CREATE TABLE t (a INT, b INT) PARTITIONED BY (b);\n"
@@ -138,3 +139,19 @@ def test_a_view_whose_function_can_tell_files_apart_is_affected_by_a_layout() ->
     w = "CREATE MATERIALIZED VIEW w AS SELECT f() AS n;\n"
     plan = pipeline(T + f + w + V, P + f + w + V).plan("r2")
     assert plan.diff.names("view", "modified", "affected") == ("w",)
+
+
+def test_a_change_of_the_layout_alone_is_scaling_and_other_strategies_go_first() -> None:
+    made = pipeline(T + V, P + PV, P.replace("b INT", "b INT, c INT").replace("(b)", "(c)") + PV)
+    plan = made.plan("r2")
+    found = explain_relations(parse({FILE: T + V}), parse({FILE: P + PV}), plan)
+    assert [(r.name, r.change) for r in found] == [("t", ("scaling",)), ("v", ("scaling",))]
+    assert [[(s.name, s.reason) for s in r.strategies] for r in found] == [
+        [("lay out", "partitioned by (b)")],
+        [("lay out", "partitioned by (a)")],
+    ]
+    made.executor.run(plan)
+    deployed, target = (made.revisions[name].program for name in ("r2", "r3"))
+    table = explain_relations(deployed, target, made.plan("r3"))[0]
+    assert table.change == ("schema evolution", "scaling")
+    assert [s.name for s in table.strategies if s.is_taken] == ["alter"]
