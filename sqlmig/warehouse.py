@@ -18,7 +18,7 @@ from sqlmig.execution.engine import Arrived, Mark, Written
 from sqlmig.free_space import FULL, advice, is_full
 from sqlmig.ledger.positions import LogEntry, LostHistory, Versions, all_passed, not_passed
 from sqlmig.ledger.records import RelationState
-from sqlmig.planning.request import Observed
+from sqlmig.planning.request import Observed, RawRecords
 from sqlmig.program.model import RelationKind
 from sqlmig.stored import (
     Commit,
@@ -27,6 +27,8 @@ from sqlmig.stored import (
     commit_of,
     has_not_moved,
     log_entry,
+    raw_records,
+    volume,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +82,10 @@ class DeltaWarehouse:
     def deleted_path(self, folder: str, generation: int) -> str:
         """Where it is kept which keys a source has deleted: a Delta table."""
         return f"{self.url}/deleted/{folder}/{generation}"
+
+    def raw_path(self, folder: str) -> str:
+        """Where the raw records of a source are kept: a Delta table."""
+        return f"{self.url}/raw/{folder}"
 
     # what the executor asks
 
@@ -145,11 +151,11 @@ class DeltaWarehouse:
         path = self.table_path(folder)
         table = self._need(path)
         if int(table.version()) == version:
-            return Written(version, *_volume(table))
+            return Written(version, *volume(table))
         what, hint = f"put back to version {version}", "it may be older than the 30 days kept"
         with self._committing(folder, table, what, mark, hint) as (properties, after):
             table.restore(version, commit_properties=properties)
-        return Written(int(after[0].version()), *_volume(after[0])) if after else None
+        return Written(int(after[0].version()), *volume(after[0])) if after else None
 
     def fence(self, folder: str, mark: Mark) -> int | None:
         """Make a commit that writes begun before it can't pass; its version.
@@ -245,7 +251,7 @@ class DeltaWarehouse:
         table = self._need(path)
         count = None
         with self._reading(path):
-            rows, size = _volume(table)
+            rows, size = volume(table)
             if by is not None:
                 count = sum(
                     c.rows
@@ -274,6 +280,13 @@ class DeltaWarehouse:
             features=frozenset(protocol.writer_features or ()),
             partitions=tuple(name.lower() for name in metadata.partition_columns),
         )
+
+    def raw_records(self, folder: str) -> Mapping[int, RawRecords]:
+        """Generation of a source's offsets -> the raw records that are kept of it."""
+        path = self.raw_path(folder)
+        table = self._open(path)
+        with self._reading(path):
+            return {} if table is None else raw_records(table.get_add_actions(flatten=True))
 
     def last_transaction(self, path: str, application: str) -> int | None:
         """The last version that a writer of Delta transactions committed at `path`, if any."""
@@ -313,7 +326,7 @@ class DeltaWarehouse:
         if version == state.version and state.rows is not None:
             return Observed(version, state.rows, state.bytes, state.fingerprint, state.inputs)
         with self._reading(path):
-            rows, size = _volume(table)
+            rows, size = volume(table)
             is_streaming = state.kind == RelationKind.STREAMING_TABLE.value
             later = _commits(table, max(1, version - max(state.version, -1)) if is_streaming else 1)
         marks = [
@@ -373,19 +386,3 @@ class DeltaWarehouse:
 
 def _commits(table: DeltaTable, limit: int | None = None) -> list[Commit]:
     return [commit_of(entry) for entry in table.history(limit)]
-
-
-def _volume(table: DeltaTable) -> tuple[int | None, int]:
-    """Rows and bytes, from the files' statistics; rows is None where a file lacks them."""
-    files = table.get_add_actions(flatten=True)
-    size = sum(files.column("size_bytes").to_pylist())
-    counts = files.column("num_records").to_pylist()
-    if any(count is None for count in counts):
-        return None, size
-    rows = sum(counts)
-    if "deletionVectors" in (table.protocol().reader_features or ()):
-        batches = table.deletion_vectors()
-        for batch in batches:
-            for vector in batch.column("selection_vector").to_pylist():
-                rows -= sum(1 for is_kept in vector if not is_kept)
-    return rows, size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlmig.commands.project import Project, refuse_edited
@@ -11,7 +12,7 @@ from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning import planner
 from sqlmig.planning.directives import Directive, Operations
-from sqlmig.planning.request import Request
+from sqlmig.planning.request import RawRecords, Request
 from sqlmig.planning.sink_columns import check_columns, column_changes
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import (
@@ -106,6 +107,7 @@ def plan_way(
         hops=tuple(hops),
         observed={} if offline else project.warehouse.observe(deployment.cut.relations),
         folders=frozenset() if offline else project.warehouse.folders(),
+        raw={} if offline else _raw_records(project, deployment, before),
     )
     plan = planner.make_plan(request)
     if analyze and not offline:
@@ -113,6 +115,18 @@ def plan_way(
         plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
     plan = _sinks_checked(project, plan, before, after, with_spark=analyze and not offline)
     return replace(plan, relations=explain_relations(before, after, plan)), after
+
+
+def _raw_records(
+    project: Project, deployment: Deployment, deployed: Program
+) -> dict[str, Mapping[int, RawRecords]]:
+    """Folder of a source -> generation -> the raw records that are kept of it."""
+    folders = {
+        deployment.cut.connectors[name].folder
+        for name, source in deployed.sources.items()
+        if source.retain_raw is not None and name in deployment.cut.connectors
+    }
+    return {folder: project.warehouse.raw_records(folder) for folder in sorted(folders)}
 
 
 def _check_way(

@@ -10,6 +10,7 @@ from sqlmig.errors import EngineError, NoSpaceError
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.outcome import Outcome, connector_changed, fresh, relation_changed
+from sqlmig.execution.row_effects import row_change
 from sqlmig.execution.sink_effects import sink_change
 from sqlmig.execution.stopping import wait_until_stopped
 from sqlmig.execution.stream_effects import StreamEffects
@@ -46,7 +47,7 @@ from sqlmig.planning.stream_steps import (
     EvolveStream,
     RestoreStream,
 )
-from sqlmig.planning.table_steps import ConvertTable, LayOut
+from sqlmig.planning.table_steps import ConvertTable, FillColumns, LayOut, RebuildTable
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint
 from sqlmig.program.model import Program, RelationKind, Table, View
@@ -107,8 +108,10 @@ class Effects:
             case ConvertTable(relation, _, renamed, _, has_new_key, stage):
                 table = self._table(relation, stage)
                 return self._alter(step, table, renamed, is_converted=True, has_new_key=has_new_key)
-            case LayOut():
-                return self._lay_out(step, step.action)
+            case LayOut() | FillColumns() | RebuildTable():
+                was = self._cut.relations[step.action.relation]
+                mark = self._mark(step, was.fingerprint, was.inputs)
+                return row_change(self._engine, self._target, was, step.action, mark)
             case EmptyTable(relation, stage):
                 return self._empty(step, self._table(relation, stage))
             case Attach(relation, folder):
@@ -228,13 +231,6 @@ class Effects:
             written = self._engine.alter_table(table, was.folder, renamed, told)
         state = fresh(was.folder, RelationKind.TABLE, written, mark, {}, was.layout)
         return relation_changed(table.name, altered(state, was), written.written)
-
-    def _lay_out(self, step: Step, action: LayOut) -> Outcome:
-        was = self._cut.relations[action.relation]
-        mark = self._mark(step, was.fingerprint, was.inputs)
-        written = self._engine.lay_out(action.relation, was.folder, action.columns, mark)
-        state = replace(was, version=written.version, bytes=written.bytes, layout=action.columns)
-        return relation_changed(action.relation, state, written.rows)
 
     def _empty(self, step: Step, table: Table) -> Outcome:
         was = self._cut.relations[table.name]

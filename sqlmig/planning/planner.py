@@ -11,6 +11,7 @@ from sqlmig.ledger.records import RelationState
 from sqlmig.planning.connectors import check_sources, plan_sources
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.layout import laid_out, plan_layout
+from sqlmig.planning.raw import plan_fills
 from sqlmig.planning.request import Request
 from sqlmig.planning.sinks import plan_sinks
 from sqlmig.planning.stages import split_stages
@@ -54,6 +55,7 @@ def make_plan(request: Request) -> Plan:
     plan_advances(draft, decisions, laid_out(draft, stages))
     for number, stage in enumerate(stages):
         plan_tables(draft, number, stage)
+    plan_fills(draft)
     plan_sources(draft)
     for name in draft.target.order:
         view = draft.target.relations[name]

@@ -180,6 +180,8 @@ def _again(
             return Decision("rebuild", f"its stream `{stream}` is made anew")
         has_passed = draft.states[stream].folder in state.passed
         if has_passed and stream in fed and stream in draft.fresh:
+            if stream in draft.rebuilt:
+                return Decision("rebuild", f"the rows of `{stream}` are made anew of raw records")
             draft.warnings.append(f"`{view.name}` begins empty, as `{stream}` does")
             return Decision("rebuild", f"the rows of `{stream}` come again from its sources")
     return None

@@ -40,3 +40,33 @@ class LayOut:
     relation: str
     columns: tuple[str, ...]
     stage: int = -1
+
+
+@dataclass(frozen=True)
+class FillColumns:
+    """Give columns that a table got the values that raw records have for its rows.
+
+    Args:
+        columns: in lower case.
+        sources: (connector, folder, generation) of those that have kept raw records.
+    """
+
+    relation: str
+    columns: tuple[str, ...]
+    sources: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True)
+class RebuildTable:
+    """Make the rows of a table that was emptied anew, of raw records. Its sources go on.
+
+    Args:
+        sources: (connector, folder, generation), in the order in which they are read.
+    """
+
+    relation: str
+    sources: tuple[tuple[str, str, int], ...]
+
+
+TableAction = ConvertTable | LayOut | FillColumns | RebuildTable
+"""All of these."""

@@ -9,6 +9,7 @@ from sqlmig.ledger.records import RelationState
 from sqlmig.planning.collected import removed_at
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.layout import plan_layout, release_layout
+from sqlmig.planning.raw import EMPTIED
 from sqlmig.planning.stages import Effect, Stage
 from sqlmig.planning.steps import (
     AlterTable,
@@ -72,15 +73,18 @@ def _rename(draft: Draft, stage: Stage) -> None:
     fresh = {a: draft.fresh[b] for b, a in pending.items() if b in draft.fresh}
     returned = {a for b, a in pending.items() if b in draft.returned}
     recast = {a: draft.recast[b] for b, a in pending.items() if b in draft.recast}
+    added = {a: draft.added[b] for b, a in pending.items() if b in draft.added}
     for name in (*pending, *pending.values()):
         draft.states.pop(name, None)
         draft.fresh.pop(name, None)
         draft.returned.discard(name)
         draft.recast.pop(name, None)
+        draft.added.pop(name, None)
     draft.states.update(states)
     draft.fresh.update(fresh)
     draft.returned.update(returned)
     draft.recast.update(recast)
+    draft.added.update(added)
     for before, after, final in _one_by_one(pending):
         draft.add(RenameTable(before, after), stage.causes.get(final, ""))
 
@@ -204,6 +208,7 @@ def _bring(
         writes=volume,
         cost=_cost(change, state),
     )
+    draft.added[name] = draft.added.get(name, frozenset()) | change.added
     key = {k.lower() for k in table.primary_key} if change.has_other_key else set()
     draft.recast[name] = draft.recast.get(name, frozenset()) | change.cast | key
 
@@ -218,7 +223,7 @@ def _empty(
     reason: str,
 ) -> None:
     draft.states[name] = replace(after, rows=0, bytes=0, layout=())
-    draft.fresh[name] = "its table is emptied"
+    draft.fresh[name] = EMPTIED
     draft.returned.discard(name)
     rows = "all rows" if state.rows is None else count_rows(state.rows)
     draft.add(

@@ -14,7 +14,7 @@ from sqlmig.program.cursor import FormError
 from sqlmig.program.function_form import FunctionForm, read_function
 from sqlmig.program.head import HeadReader, Named
 from sqlmig.program.lexer import NUMBER, STRING, WORD, LexError, Token, string_value, tokenize
-from sqlmig.program.model import Column, RelationKind
+from sqlmig.program.model import UNITS, Column, RelationKind
 from sqlmig.program.query import read_query
 from sqlmig.program.unsupported import FORMS, STATEMENTS, refuse, refuse_rest
 
@@ -56,6 +56,7 @@ class ConnectorForm:
     relation: Named
     format: str
     options: tuple[tuple[str, str], ...]
+    retain_raw: str | None = None
 
 
 @dataclass(frozen=True)
@@ -272,6 +273,7 @@ class _Reader(HeadReader):
         options: tuple[tuple[str, str], ...] = ()
         if self.take("OPTIONS"):
             options = self._options(usage)
+        retain_raw = self._retention(what) if self.sees("RETAIN") else None
         self.done(usage)
         return ConnectorForm(
             at,
@@ -280,7 +282,29 @@ class _Reader(HeadReader):
             relation,
             format_.lower() if "." not in format_ else format_,
             options,
+            retain_raw,
         )
+
+    def _retention(self, what: str) -> str:
+        """Takes `RETAIN RAW [FOR number unit]`; gives `30 days`, or '' for ever."""
+        at = self.offset
+        usage = "write `RETAIN RAW`, or `RETAIN RAW FOR 30 DAYS`"
+        self.expect("RETAIN")
+        self.expect("RAW", usage)
+        if what == "sink":
+            raise FormError("a sink has no raw records", at, "RETAIN RAW is for sources")
+        if not self.take("FOR"):
+            return ""
+        number = self.peek()
+        if number is None or number.kind != NUMBER or not number.text.isdigit():
+            raise self.unexpected("a whole number", usage)
+        self.position += 1
+        unit = self.take(*UNITS, *(f"{unit}S" for unit in UNITS))
+        if unit is None:
+            raise self.unexpected("HOURS, DAYS or WEEKS", usage)
+        if int(number.text) == 0:
+            raise FormError("raw records are kept for no time", number.start, "leave it out")
+        return f"{int(number.text)} {unit.removesuffix('S').lower()}s"
 
     def _options(self, usage: str) -> tuple[tuple[str, str], ...]:
         self.expect("(", usage)

@@ -64,6 +64,10 @@ class Table:
         return tuple(name.lower() for name in self.partitioned_by)
 
 
+UNITS: Mapping[str, int] = {"HOUR": 3600, "DAY": 86400, "WEEK": 604800}
+"""Units of time in a statement, and their seconds."""
+
+
 class Language(str, Enum):
     """What a function is written in."""
 
@@ -183,6 +187,8 @@ class Source:
     """An input connector: any Spark streaming source that feeds a table.
 
     `options` keeps the user's text: `${name}` and `${env:NAME}` are resolved when it is opened.
+    `retain_raw` says for how long its raw records are kept (`30 days`): '' for ever, None not at
+    all.
     """
 
     name: str
@@ -190,11 +196,20 @@ class Source:
     format: str
     options: tuple[tuple[str, str], ...]
     location: Location | None = field(default=None, compare=False)
+    retain_raw: str | None = None
 
     @property
     def connector(self) -> str:
         """`<relation>.<connector>`, the name in a program diff."""
         return f"{self.table}.{self.name}"
+
+    @property
+    def raw_seconds(self) -> float | None:
+        """For how long a raw record is kept, in seconds; None for ever, or not at all."""
+        if not self.retain_raw:
+            return None
+        number, unit = self.retain_raw.split()
+        return float(number) * UNITS[unit.removesuffix("s").upper()]
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,14 @@ def parse_program(files: Mapping[str, str]) -> Program:
     relations = _relations(declared, functions, reads, order, mistakes)
     mistakes.raise_all()
     sources = [
-        Source(form.name.folded, form.relation.folded, form.format, form.options, place.at(form.at))
+        Source(
+            form.name.folded,
+            form.relation.folded,
+            form.format,
+            form.options,
+            place.at(form.at),
+            form.retain_raw,
+        )
         for form, place in declared.connectors
         if form.is_source
     ]

@@ -116,4 +116,10 @@ def connector_reasons(before: Source | Sink, after: Source | Sink) -> tuple[str,
             reasons.append(f"option `{key}` removed")
         elif old[key] != new[key]:
             reasons.append(f"option `{key}` changed")
+    if isinstance(before, Source) and isinstance(after, Source):
+        was, now = before.retain_raw, after.retain_raw
+        if was != now and now is not None:
+            reasons.append(f"its raw records are kept {f'for {now}' if now else 'for ever'}")
+        elif was != now:
+            reasons.append("its raw records are kept no longer")
     return tuple(reasons)
