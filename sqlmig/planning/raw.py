@@ -21,7 +21,9 @@ def plan_fills(draft: Draft) -> None:
     """Fill columns that tables get, and that have no default, in the rows that are there."""
     for name, columns in sorted(draft.added.items()):
         state = draft.states.get(name)
-        if name in draft.fresh or name in draft.returned or state is None or state.rows == 0:
+        if name not in draft.target.tables or state is None or state.rows == 0:
+            continue
+        if name in draft.fresh or name in draft.returned:
             continue
         new = tuple(sorted(c for c in columns if _is_open(draft, name, c)))
         kept = {

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from sqlmig.planning.directives import Execute
 from sqlmig.planning.explain import describe_action
 from sqlmig.planning.planner import make_plan
 from sqlmig.planning.request import RawRecords
@@ -69,6 +70,19 @@ def test_what_a_default_fills_or_nothing_was_kept_of_is_left_alone() -> None:
     ]
     both = pipeline(T + unkept, WIDER + S).plan("r2")
     assert steps(both) == ["alter table `t`: add column `b int`", "continue source `t.s`"]
+
+
+def test_a_column_of_a_table_that_is_gone_in_the_end_is_not_filled() -> None:
+    hook = Execute("INSERT INTO t VALUES (7, 8)")
+    made = pipeline(T + S, WIDER + S, "CREATE TABLE u (a INT);")
+    made.revisions["r2"] = replace(made.revisions["r2"], up=(hook,))
+    assert steps(made.plan("r3")) == [
+        "alter table `t`: add column `b int`",
+        "execute: INSERT INTO t VALUES (7, 8)",
+        "create table `u`",
+        "detach source `t.s`",
+        "detach `t`",
+    ]
 
 
 def test_rows_that_came_before_raw_records_were_kept_stay_null_and_the_plan_says_since_when() -> (
