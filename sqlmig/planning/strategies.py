@@ -29,7 +29,7 @@ from sqlmig.planning.stream_steps import (
     EvolveStream,
     RestoreStream,
 )
-from sqlmig.planning.table_steps import ConvertTable, LayOut
+from sqlmig.planning.table_steps import ConvertTable, LayOut, RebuildTable
 from sqlmig.program.change_kinds import ChangeKind, change_kinds
 from sqlmig.program.diff import Change
 from sqlmig.program.model import Program, RelationKind, View
@@ -47,6 +47,7 @@ _STEPS: Mapping[type[Any], str] = {
     EmptyTable: "empty",
     EvolveStream: "in place",
     LayOut: _LAY_OUT,
+    RebuildTable: "rebuild",
     Restore: "restore",
     RestoreStream: "restore",
     RestoreTable: "restore",

@@ -11,6 +11,7 @@ from sqlmig.planning.explain import describe_action
 from sqlmig.planning.planner import make_plan
 from sqlmig.planning.request import RawRecords
 from sqlmig.planning.steps import Plan
+from sqlmig.planning.strategies import explain_relations
 from tests.fakes import Died, Pipeline, Revision, World
 
 T = "CREATE TABLE t (a INT);\n"
@@ -116,6 +117,11 @@ def test_an_emptied_table_is_made_again_and_its_sources_go_on() -> None:
     assert plan.steps[4].cause == (
         "its sources have kept all their raw records, and go on where they are"
     )
+    before, after = (made.revisions[name].program for name in ("r1", "r2"))
+    table = next(r for r in explain_relations(before, after, plan) if r.name == "t")
+    assert table.taken is not None
+    assert table.taken.name == "rebuild"
+    assert all(promise.is_kept for promise in table.promises)
     made.executor.run(plan)
     assert made.rows("t") == [(1,), (2,)], "what was inserted by hand is gone, as the plan says"
     assert "3 rows of `t`" in (plan.steps[3].destructive or "")
