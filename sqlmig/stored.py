@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sqlmig.execution.engine import Mark
 from sqlmig.ledger.positions import LogEntry
+from sqlmig.planning.request import RawRecords
 
 _ROWS: Mapping[str, tuple[str, ...]] = {
     "WRITE": ("numOutputRows",),
@@ -24,12 +25,16 @@ _ROWS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """A column as a Delta table has it; `type` is Spark's, canonical."""
+    """A column as a Delta table has it; `type` is Spark's, canonical.
+
+    `id` is that of column mapping: a renamed column keeps it, one that is added has another.
+    """
 
     name: str
     type: str
     nullable: bool
     comment: str | None = None
+    id: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class StoredTable:
     Args:
         properties: its table properties, without defaults.
         features: the writer features that its protocol names.
+        partitions: the columns that it is partitioned by, in lower case.
     """
 
     version: int
@@ -46,6 +52,7 @@ class StoredTable:
     comment: str | None
     properties: Mapping[str, str]
     features: frozenset[str]
+    partitions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,9 +71,49 @@ class Commit:
     note: Mapping[str, Any]
 
     @property
+    def is_rewrite(self) -> bool:
+        """True where all rows were written anew, maybe in other columns or partitions."""
+        return str(self.parameters.get("canOverwriteSchema", "")).lower() == "true"
+
+    @property
     def rows(self) -> int:
         """Rows that the commit wrote, changed or deleted; 0 where it changed no row."""
         return sum(int(self.metrics.get(name) or 0) for name in _ROWS.get(self.operation, ()))
+
+
+def raw_records(files: Any) -> dict[int, RawRecords]:
+    """Generation -> its raw records, of the files of a table of them, as delta-rs lists them."""
+    names = "min.generation", "min.batch", "max.batch", "min.at", "num_records", "size_bytes"
+    columns = [files.column(name).to_pylist() for name in names]
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for generation, *rest in zip(*columns, strict=True):
+        found.setdefault(int(generation), []).append(tuple(rest))
+    return {generation: _raw_records(parts) for generation, parts in sorted(found.items())}
+
+
+def _raw_records(parts: list[tuple[Any, ...]]) -> RawRecords:
+    batches = {n for first, last, *_ in parts for n in range(int(first), int(last) + 1)}
+    since = min(part[2] for part in parts)
+    return RawRecords(
+        min(batches),
+        max(batches),
+        len(batches) == max(batches) - min(batches) + 1,
+        sum(int(part[3]) for part in parts),
+        sum(int(part[4]) for part in parts),
+        since.isoformat(timespec="seconds") if hasattr(since, "isoformat") else str(since),
+    )
+
+
+def column_of(entry: Mapping[str, Any]) -> StoredColumn:
+    """A column, of its entry in a schema in Delta's JSON."""
+    metadata = entry.get("metadata", {})
+    return StoredColumn(
+        entry["name"],
+        spark_type(entry["type"], metadata),
+        entry["nullable"],
+        metadata.get("comment"),
+        metadata.get("delta.columnMapping.id"),
+    )
 
 
 def commit_of(entry: Mapping[str, Any]) -> Commit:
@@ -153,3 +200,19 @@ def has_not_moved(path: str, version: int) -> bool:
     log = Path(path) / "_delta_log"
     now, after = (log / f"{number:020d}.json" for number in (version, version + 1))
     return now.exists() and not after.exists()
+
+
+def volume(table: Any) -> tuple[int | None, int]:
+    """Rows and bytes, from the files' statistics; rows is None where a file lacks them."""
+    files = table.get_add_actions(flatten=True)
+    size = sum(files.column("size_bytes").to_pylist())
+    counts = files.column("num_records").to_pylist()
+    if any(count is None for count in counts):
+        return None, size
+    rows = sum(counts)
+    if "deletionVectors" in (table.protocol().reader_features or ()):
+        batches = table.deletion_vectors()
+        for batch in batches:
+            for vector in batch.column("selection_vector").to_pylist():
+                rows -= sum(1 for is_kept in vector if not is_kept)
+    return rows, size

@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -88,6 +89,31 @@ class LocalStorage:
                 file.unlink(missing_ok=True)
                 file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
+    def old_raw(self, folder: str, before: datetime) -> tuple[int, int] | None:
+        """Files and bytes of a source's raw records that came before a time; None for none."""
+        table = _open(self._warehouse.raw_path(folder))
+        old = _old_batches(table, before) if table is not None else []
+        return (len(old), sum(size for *_, size in old)) if old else None
+
+    def remove_raw(self, folder: str, before: datetime) -> None:
+        """Remove them, and the files that had them."""
+        path = self._warehouse.raw_path(folder)
+        table = _open(path)
+        last = {g: batch for g, batch, _ in _old_batches(table, before)} if table else {}
+        if table is None or not last:
+            return
+        from deltalake.exceptions import DeltaError
+
+        old = " OR ".join(f"(generation = {g} AND batch <= {n})" for g, n in sorted(last.items()))
+        try:
+            table.delete(old)
+            table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+        except (DeltaError, OSError) as error:
+            raise EngineError(
+                f"old raw records at {path} can't be removed: {first_line(error, ())}",
+                hint="run `sqlmig gc` again: it goes on",
+            ) from cause(error, ())
+
     def size(self, place: Place) -> tuple[int, int] | None:
         """Files and bytes of a folder; None where there is none."""
         path = Path(self._path(place))
@@ -107,6 +133,8 @@ class LocalStorage:
         match place.kind:
             case "tables":
                 return warehouse.table_path(name)
+            case "raw":
+                return warehouse.raw_path(name)
             case "rejected":
                 return warehouse.rejected_path(name)
             case "deleted":
@@ -115,6 +143,25 @@ class LocalStorage:
             case _:
                 folder, _, generation = name.rpartition("/")
                 return warehouse.checkpoint_path(folder, int(generation))
+
+
+def _old_batches(table: DeltaTable, before: datetime) -> list[tuple[int, int, int]]:
+    """(generation, batch, bytes) of the files of raw records that are older than a time, in order.
+
+    Of each generation only what has nothing younger before it: clocks can be set back.
+    """
+    files = table.get_add_actions(flatten=True)
+    names = ("min.generation", "max.batch", "max.at", "size_bytes")
+    old: list[tuple[int, int, int]] = []
+    young: set[int] = set()
+    for generation, batch, at, size in sorted(
+        zip(*(files.column(name).to_pylist() for name in names), strict=True)
+    ):
+        if at.astimezone(timezone.utc) >= before:
+            young.add(generation)
+        if generation not in young:
+            old.append((int(generation), int(batch), int(size)))
+    return old
 
 
 @contextmanager

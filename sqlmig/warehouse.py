@@ -18,16 +18,17 @@ from sqlmig.execution.engine import Arrived, Mark, Written
 from sqlmig.free_space import FULL, advice, is_full
 from sqlmig.ledger.positions import LogEntry, LostHistory, Versions, all_passed, not_passed
 from sqlmig.ledger.records import RelationState
-from sqlmig.planning.request import Observed
+from sqlmig.planning.request import Observed, RawRecords
 from sqlmig.program.model import RelationKind
 from sqlmig.stored import (
     Commit,
-    StoredColumn,
     StoredTable,
+    column_of,
     commit_of,
     has_not_moved,
     log_entry,
-    spark_type,
+    raw_records,
+    volume,
 )
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ class DeltaWarehouse:
     def deleted_path(self, folder: str, generation: int) -> str:
         """Where it is kept which keys a source has deleted: a Delta table."""
         return f"{self.url}/deleted/{folder}/{generation}"
+
+    def raw_path(self, folder: str) -> str:
+        """Where the raw records of a source are kept: a Delta table."""
+        return f"{self.url}/raw/{folder}"
 
     # what the executor asks
 
@@ -146,11 +151,11 @@ class DeltaWarehouse:
         path = self.table_path(folder)
         table = self._need(path)
         if int(table.version()) == version:
-            return Written(version, *_volume(table))
+            return Written(version, *volume(table))
         what, hint = f"put back to version {version}", "it may be older than the 30 days kept"
         with self._committing(folder, table, what, mark, hint) as (properties, after):
             table.restore(version, commit_properties=properties)
-        return Written(int(after[0].version()), *_volume(after[0])) if after else None
+        return Written(int(after[0].version()), *volume(after[0])) if after else None
 
     def fence(self, folder: str, mark: Mark) -> int | None:
         """Make a commit that writes begun before it can't pass; its version.
@@ -246,7 +251,7 @@ class DeltaWarehouse:
         table = self._need(path)
         count = None
         with self._reading(path):
-            rows, size = _volume(table)
+            rows, size = volume(table)
             if by is not None:
                 count = sum(
                     c.rows
@@ -257,31 +262,31 @@ class DeltaWarehouse:
                 )
         return Written(int(table.version()), rows, size, count)
 
-    def describe(self, folder: str) -> StoredTable:
-        """The metadata of a table.
+    def describe(self, folder: str, version: int | None = None) -> StoredTable:
+        """The metadata of a table, now or as of a version.
 
         Raises:
             EngineError: there is no table.
         """
-        table = self._need(self.table_path(folder))
+        table = self._need(self.table_path(folder), version)
         metadata = table.metadata()
         fields = json.loads(table.schema().to_json())["fields"]
         protocol = table.protocol()
         return StoredTable(
             version=int(table.version()),
-            columns=tuple(
-                StoredColumn(
-                    field["name"],
-                    spark_type(field["type"], field.get("metadata", {})),
-                    field["nullable"],
-                    field.get("metadata", {}).get("comment"),
-                )
-                for field in fields
-            ),
+            columns=tuple(map(column_of, fields)),
             comment=metadata.description or None,
             properties=dict(metadata.configuration),
             features=frozenset(protocol.writer_features or ()),
+            partitions=tuple(name.lower() for name in metadata.partition_columns),
         )
+
+    def raw_records(self, folder: str) -> Mapping[int, RawRecords]:
+        """Generation of a source's offsets -> the raw records that are kept of it."""
+        path = self.raw_path(folder)
+        table = self._open(path)
+        with self._reading(path):
+            return {} if table is None else raw_records(table.get_add_actions(flatten=True))
 
     def last_transaction(self, path: str, application: str) -> int | None:
         """The last version that a writer of Delta transactions committed at `path`, if any."""
@@ -321,7 +326,7 @@ class DeltaWarehouse:
         if version == state.version and state.rows is not None:
             return Observed(version, state.rows, state.bytes, state.fingerprint, state.inputs)
         with self._reading(path):
-            rows, size = _volume(table)
+            rows, size = volume(table)
             is_streaming = state.kind == RelationKind.STREAMING_TABLE.value
             later = _commits(table, max(1, version - max(state.version, -1)) if is_streaming else 1)
         marks = [
@@ -350,8 +355,8 @@ class DeltaWarehouse:
                 hint=_DAMAGED_HINT,
             ) from cause(error, self._secrets)
 
-    def _need(self, path: str) -> DeltaTable:
-        table = self._open(path)
+    def _need(self, path: str, version: int | None = None) -> DeltaTable:
+        table = self._open(path, version)
         if table is None:
             raise EngineError(
                 f"there is no Delta table at {path}",
@@ -359,7 +364,7 @@ class DeltaWarehouse:
             )
         return table
 
-    def _open(self, path: str) -> DeltaTable | None:
+    def _open(self, path: str, version: int | None = None) -> DeltaTable | None:
         if self.is_local and not (Path(path) / "_delta_log").is_dir():
             return None
         from deltalake import DeltaTable
@@ -367,7 +372,7 @@ class DeltaWarehouse:
 
         uri = path.replace("s3a://", "s3://", 1) if path.startswith("s3a://") else path
         try:
-            return DeltaTable(uri, storage_options=self._storage_options)
+            return DeltaTable(uri, version=version, storage_options=self._storage_options)
         except TableNotFoundError:
             return None
         except (DeltaError, OSError, ValueError) as error:
@@ -381,19 +386,3 @@ class DeltaWarehouse:
 
 def _commits(table: DeltaTable, limit: int | None = None) -> list[Commit]:
     return [commit_of(entry) for entry in table.history(limit)]
-
-
-def _volume(table: DeltaTable) -> tuple[int | None, int]:
-    """Rows and bytes, from the files' statistics; rows is None where a file lacks them."""
-    files = table.get_add_actions(flatten=True)
-    size = sum(files.column("size_bytes").to_pylist())
-    counts = files.column("num_records").to_pylist()
-    if any(count is None for count in counts):
-        return None, size
-    rows = sum(counts)
-    if "deletionVectors" in (table.protocol().reader_features or ()):
-        batches = table.deletion_vectors()
-        for batch in batches:
-            for vector in batch.column("selection_vector").to_pylist():
-                rows -= sum(1 for is_kept in vector if not is_kept)
-    return rows, size

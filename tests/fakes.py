@@ -17,7 +17,15 @@ from typing import Any
 
 from sqlmig.errors import EngineError, LedgerConflict
 from sqlmig.execution import events
-from sqlmig.execution.engine import Arrived, Ingested, Mark, Misfit, Period, Written
+from sqlmig.execution.engine import (
+    Arrived,
+    Ingested,
+    Mark,
+    Misfit,
+    Period,
+    RawSource,
+    Written,
+)
 from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.runner import PipelineRunner
@@ -36,7 +44,7 @@ from sqlmig.ledger.records import (
 from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from sqlmig.planning.directives import Directive, Run
 from sqlmig.planning.planner import make_plan
-from sqlmig.planning.request import Observed, Request
+from sqlmig.planning.request import Observed, RawRecords, Request
 from sqlmig.planning.sink_steps import CutOverSink
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import Blocker, Plan, RunFunction
@@ -354,6 +362,55 @@ class FakeEngine(FakeWarehouse):
             for misfit in self.find_misfits(table, folder, renamed, has_new_key=has_new_key):
                 raise EngineError(misfit.message)
         return self.alter_table(table, folder, renamed, mark)
+
+    def lay_out(self, name: str, folder: str, columns: Sequence[str], mark: Mark) -> Written:
+        """The same contents in a new version."""
+        self._world.fail_if_broken(f"layout of {name}")
+        now = self._world.newest(folder)
+        return self._world.commit(folder, Version(now.columns, now.contents, mark))
+
+    def fill_columns(
+        self,
+        program: Program,
+        name: str,
+        folder: str,
+        columns: Sequence[str],
+        sources: Sequence[RawSource],
+        mark: Mark,
+    ) -> Written:
+        """Whatever has no value there gets one."""
+        self._world.fail_if_broken(f"raw of {name}")
+        now = self._world.newest(folder)
+        rows = [json.loads(row) for row in now.contents]
+        filled = [{**row, **{c: -1 for c in columns if row.get(c) is None}} for row in rows]
+        count = sum(row != other for row, other in zip(rows, filled, strict=True))
+        if not count:
+            return self._world.written(folder)
+        written = self._world.commit(folder, _version(now.columns, filled, mark))
+        return replace(written, written=count)
+
+    def rebuild_table(
+        self, program: Program, name: str, folder: str, sources: Sequence[RawSource], mark: Mark
+    ) -> Ingested:
+        """What the sources have read, source by source, each in a commit."""
+        self._world.fail_if_broken(f"raw of {name}")
+        first = program.tables[name].columns[0].name.lower()
+        count = 0
+        for raw in sources:
+            batch = (folder, f"{mark.run}/{mark.step}/{raw.connector}", raw.generation, 0)
+            path = dict(program.sources[raw.connector].options)["path"]
+            read = self._world.inputs[path][: self._world.offsets[raw.folder, raw.generation]]
+            count += len(read)
+            if batch not in self._world.batches:
+                now = self._world.newest(folder)
+                kept = [json.loads(row) for row in now.contents]
+                rows = [*kept, *({first: value} for value in read)]
+                self._world.beat()
+                self._world.batches.add(batch)
+                version = replace(_version(now.columns, rows, mark), is_append=True)
+                self._world.tables[folder].append(version)
+                self._world.beat()
+        return Ingested(count, 0, self._world.written(folder))
 
     def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """No rows, then another definition."""
@@ -702,7 +759,19 @@ class Pipeline:
             downs=tuple(downs),
             hops=tuple(hops),
             observed={} if offline else self.warehouse.observe(deployment.cut.relations),
+            raw={} if offline else self._raw(deployment),
         )
+
+    def _raw(self, deployment: Deployment) -> dict[str, dict[int, RawRecords]]:
+        """All that was read of sources that retain raw records."""
+        sources = parse(deployment.program).sources
+        return {
+            state.folder: {
+                state.generation: RawRecords(0, state.batch, True, state.rows, 9, "2026-06-10")
+            }
+            for name, state in deployment.cut.connectors.items()
+            if name in sources and sources[name].retain_raw is not None and state.batch is not None
+        }
 
     def go(self, target: str | None) -> Plan:
         """Plan and run; no tick after it."""

@@ -8,6 +8,7 @@ from sqlmig.commands.project import Project
 from sqlmig.errors import EngineError, RejectedError
 from sqlmig.execution.collection import Collector, Findings
 from sqlmig.execution.executor import check_idle
+from sqlmig.ledger.deployment import Deployment
 
 RETENTION = 30 * 86400.0
 """Seconds for which a way back is kept by default: as long as the tables' own retention."""
@@ -60,4 +61,13 @@ def collector(project: Project) -> Collector:
     from sqlmig.vacuum import LocalStorage
 
     keep = project.target.runner.keep_checkpoints
-    return Collector(LocalStorage(project.warehouse), project.journal, keep)
+
+    def retained(deployment: Deployment) -> dict[str, float]:
+        states = deployment.cut.connectors
+        return {
+            states[name].folder: source.raw_seconds
+            for name, source in project.parse_deployed(deployment.program).sources.items()
+            if source.raw_seconds is not None and name in states
+        }
+
+    return Collector(LocalStorage(project.warehouse), project.journal, keep, retained)

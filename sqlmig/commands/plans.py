@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning import planner
 from sqlmig.planning.directives import Directive, Operations
-from sqlmig.planning.request import Request
+from sqlmig.planning.request import RawRecords, Request
 from sqlmig.planning.sink_columns import check_columns, column_changes
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import (
@@ -133,6 +134,7 @@ def plan_way(
         hops=tuple(hops),
         observed={} if offline else project.warehouse.observe(deployment.cut.relations),
         folders=frozenset() if offline else project.warehouse.folders(),
+        raw={} if offline else _raw_records(project, deployment, before),
     )
     plan = planner.make_plan(request)
     if left is not None and not left.is_allowed:
@@ -149,6 +151,18 @@ def plan_way(
     if left is not None and left.is_allowed:
         plan = replace(plan, warnings=(left.message, *plan.warnings))
     return replace(plan, relations=explain_relations(before, after, plan)), after
+
+
+def _raw_records(
+    project: Project, deployment: Deployment, deployed: Program
+) -> dict[str, Mapping[int, RawRecords]]:
+    """Folder of a source -> generation -> the raw records that are kept of it."""
+    folders = {
+        deployment.cut.connectors[name].folder
+        for name, source in deployed.sources.items()
+        if source.retain_raw is not None and name in deployment.cut.connectors
+    }
+    return {folder: project.warehouse.raw_records(folder) for folder in sorted(folders)}
 
 
 def _check_way(

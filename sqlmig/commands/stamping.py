@@ -86,6 +86,7 @@ def _found(project: Project, program: Program, deployment: Deployment) -> dict[s
             passed=observed[name].passed or {},
             rows=observed[name].rows,
             bytes=observed[name].bytes,
+            layout=project.warehouse.describe(name).partitions,
         )
         for name, state in states.items()
         if name in observed

@@ -6,7 +6,7 @@ business, nor what is needed: `ledger.retention` decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol
@@ -38,7 +38,10 @@ class Unneeded:
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A folder of the warehouse: `tables`, `checkpoints`, `deleted` or `rejected`, and its name."""
+    """A folder of the warehouse and its name.
+
+    `kind` is `tables`, `checkpoints`, `deleted`, `raw` or `rejected`.
+    """
 
     kind: str
     name: str
@@ -80,6 +83,12 @@ class Storage(Protocol):
     def remove_files(self, unneeded: Unneeded) -> None:
         """Remove these files."""
 
+    def old_raw(self, folder: str, before: datetime) -> tuple[int, int] | None:
+        """Files and bytes of a source's raw records that came before a time; None for none."""
+
+    def remove_raw(self, folder: str, before: datetime) -> None:
+        """Remove them."""
+
     def size(self, place: Place) -> tuple[int, int] | None:
         """Files and bytes of a folder; None where there is none."""
 
@@ -95,6 +104,7 @@ class Findings:
         deployed_seq: of the deployment that it was decided for.
         before: cuts that ended before it are kept no more.
         tables: old files of tables that stay.
+        raw: folder of a source -> before when its raw records go.
         removed: all of it, in words, sorted.
     """
 
@@ -102,6 +112,7 @@ class Findings:
     before: datetime
     retention: Retention = field(default_factory=Retention)
     tables: tuple[Unneeded, ...] = ()
+    raw: Mapping[str, datetime] = field(default_factory=dict)
     removed: tuple[Removed, ...] = ()
 
     @property
@@ -131,12 +142,21 @@ class Collector:
 
     Args:
         keep: seconds for which every cut can be read.
+        retained: folder of a source -> seconds for which its raw records are kept, of those that
+            are not kept for ever.
     """
 
-    def __init__(self, storage: Storage, journal: Journal, keep: float) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        journal: Journal,
+        keep: float,
+        retained: Callable[[Deployment], Mapping[str, float]] = lambda _: {},
+    ) -> None:
         self._storage = storage
         self._journal = journal
         self._keep = keep
+        self._retained = retained
 
     def find(
         self, older_than: float | None = None, *, goes_on: Callable[[], bool] = lambda: True
@@ -167,13 +187,19 @@ class Collector:
                 place = Place("tables", folder)
                 found.append(Removed(place, len(table.files), size, why, is_whole=False))
                 tables.append(table)
+        raw = {name: _earlier(time, old) for name, old in sorted(self._retained(now).items())}
+        for folder, since in raw.items():
+            old_raw = storage.old_raw(folder, since)
+            if old_raw is not None:
+                why = f"raw records that came before {since:%Y-%m-%d %H:%M:%S} UTC"
+                found.append(Removed(Place("raw", folder), *old_raw, why, is_whole=False))
         if past is not None:
             for place, why in self._places(now, retention, f"for {_days(older_than or 0)}"):
                 size_now = storage.size(place)
                 if size_now is not None:
                     found.append(Removed(place, *size_now, why))
         found.sort(key=lambda each: (each.place, each.is_whole))
-        return Findings(now.deployed_seq, before, retention, tuple(tables), tuple(found))
+        return Findings(now.deployed_seq, before, retention, tuple(tables), raw, tuple(found))
 
     @staticmethod
     def _places(now: Deployment, retention: Retention, since: str) -> Iterable[tuple[Place, str]]:
@@ -191,8 +217,10 @@ class Collector:
             for offsets in sorted(set(gone.connectors) - used):
                 yield Place(kind, offsets), again
         for folder in retention.rejected:
+            yield Place("raw", folder), "raw records of a source that is gone"
             yield Place("rejected", folder), "bad records of a source that is gone"
         for folder in sorted(_folders_of(gone.connectors) - _folders_of(used)):
+            yield Place("raw", folder), again
             yield Place("rejected", folder), again
 
     def remove(
@@ -243,10 +271,13 @@ class Collector:
         for each in findings.removed:
             if not goes_on():
                 break
-            if each.place.kind == "rejected" and self._is_read_into(each.place.name):
+            is_of_a_source = each.is_whole and each.place.kind in ("raw", "rejected")
+            if is_of_a_source and self._is_read_into(each.place.name):
                 continue
             if each.is_whole:
                 self._storage.remove(each.place)
+            elif each.place.kind == "raw":
+                self._storage.remove_raw(each.place.name, findings.raw[each.place.name])
             else:
                 self._storage.remove_files(by_folder[each.place.name])
             files, size = files + each.files, size + each.bytes

@@ -10,6 +10,7 @@ from sqlmig.errors import EngineError, NoSpaceError
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.outcome import Outcome, connector_changed, fresh, relation_changed
+from sqlmig.execution.row_effects import row_change
 from sqlmig.execution.sink_effects import sink_change
 from sqlmig.execution.stopping import wait_until_stopped
 from sqlmig.execution.stream_effects import StreamEffects
@@ -46,7 +47,7 @@ from sqlmig.planning.stream_steps import (
     EvolveStream,
     RestoreStream,
 )
-from sqlmig.planning.table_steps import ConvertTable
+from sqlmig.planning.table_steps import ConvertTable, FillColumns, LayOut, RebuildTable
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint
 from sqlmig.program.model import Program, RelationKind, Table, View
@@ -107,6 +108,10 @@ class Effects:
             case ConvertTable(relation, _, renamed, _, has_new_key, stage):
                 table = self._table(relation, stage)
                 return self._alter(step, table, renamed, is_converted=True, has_new_key=has_new_key)
+            case LayOut() | FillColumns() | RebuildTable():
+                was = self._cut.relations[step.action.relation]
+                mark = self._mark(step, was.fingerprint, was.inputs)
+                return row_change(self._engine, self._target, was, step.action, mark)
             case EmptyTable(relation, stage):
                 return self._empty(step, self._table(relation, stage))
             case Attach(relation, folder):
@@ -203,7 +208,8 @@ class Effects:
     def _create(self, step: Step, table: Table, folder: str) -> Outcome:
         mark = fingerprint(table)
         written = self._engine.create_table(table, folder, self._mark(step, mark, {}))
-        return relation_changed(table.name, fresh(folder, RelationKind.TABLE, written, mark, {}), 0)
+        state = fresh(folder, RelationKind.TABLE, written, mark, {}, table.layout)
+        return relation_changed(table.name, state, 0)
 
     def _alter(
         self,
@@ -223,7 +229,7 @@ class Effects:
             )
         else:
             written = self._engine.alter_table(table, was.folder, renamed, told)
-        state = fresh(was.folder, RelationKind.TABLE, written, mark, {})
+        state = fresh(was.folder, RelationKind.TABLE, written, mark, {}, was.layout)
         return relation_changed(table.name, altered(state, was), written.written)
 
     def _empty(self, step: Step, table: Table) -> Outcome:
@@ -341,7 +347,7 @@ class Effects:
         empty = RelationState(folder, view.kind.value, -1, "", mark, inputs)
 
         def made(written: Written, rows: int | None) -> Outcome:
-            state = fresh(folder, view.kind, written, mark, inputs)
+            state = fresh(folder, view.kind, written, mark, inputs, view.layout)
             if view.is_streaming:
                 state = replace(state, passed=passed)
                 if was is not None and was.folder == folder:

@@ -131,6 +131,15 @@ class Ingested:
 
 
 @dataclass(frozen=True)
+class RawSource:
+    """A source that has kept raw records: its connector, the folder, the generation in use."""
+
+    connector: str
+    folder: str
+    generation: int
+
+
+@dataclass(frozen=True)
 class Misfit:
     """Rows of a table that its new definition has no room for, or that change under it.
 
@@ -199,6 +208,25 @@ class Engine(Protocol):
         has_new_key: bool,
     ) -> Written:
         """Check the rows, cast them and bring the schema to `table`. May be called again."""
+
+    def lay_out(self, name: str, folder: str, columns: Sequence[str], mark: Mark) -> Written:
+        """Write the rows in `folder` anew, partitioned by `columns`, in one commit."""
+
+    def fill_columns(
+        self,
+        program: Program,
+        name: str,
+        folder: str,
+        columns: Sequence[str],
+        sources: Sequence[RawSource],
+        mark: Mark,
+    ) -> Written:
+        """Give new columns of a table the values that raw records have for its rows."""
+
+    def rebuild_table(
+        self, program: Program, name: str, folder: str, sources: Sequence[RawSource], mark: Mark
+    ) -> Ingested:
+        """Bring into an empty table what its sources' raw records say. May be called again."""
 
     def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:
         """Drop all rows, then bring the schema to `table`. May be called again."""

@@ -21,7 +21,12 @@ class Outcome:
 
 
 def fresh(
-    folder: str, kind: RelationKind, written: Written, mark: str, inputs: Mapping[str, str]
+    folder: str,
+    kind: RelationKind,
+    written: Written,
+    mark: str,
+    inputs: Mapping[str, str],
+    layout: tuple[str, ...] = (),
 ) -> RelationState:
     """The state of a stored relation whose contents were made just now."""
     return RelationState(
@@ -33,6 +38,7 @@ def fresh(
         inputs=inputs,
         rows=written.rows,
         bytes=written.bytes,
+        layout=layout,
     )
 
 

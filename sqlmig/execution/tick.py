@@ -286,7 +286,8 @@ class Ticker:
             return cut.with_relation(job.name, advanced(job.state, job.advance, written))
         kind = RelationKind(job.state.kind)
         fingerprint = job.mark.fingerprint or ""
-        state = fresh(job.state.folder, kind, written, fingerprint, job.mark.inputs)
+        layout = job.view.layout
+        state = fresh(job.state.folder, kind, written, fingerprint, job.mark.inputs, layout)
         return cut.with_relation(job.name, state)
 
     def _deliver(self, cut: Cut, run: str, skip: Set[str]) -> Cut:

@@ -67,6 +67,7 @@ class RelationState:
         passed: for a streaming table: folder of a stream -> the Delta versions whose rows have
             passed (`0-5,7`).
         is_historical: a streaming table holds rows that an earlier query gave.
+        layout: the columns that it is partitioned by, in lower case.
     """
 
     folder: str
@@ -82,6 +83,7 @@ class RelationState:
     taken_back: RelationState | None = None
     passed: Mapping[str, str] = field(default_factory=dict)
     is_historical: bool = False
+    layout: tuple[str, ...] = ()
 
     @property
     def contents(self) -> PinnedContents:
@@ -139,6 +141,8 @@ class RelationState:
             data["passed"] = dict(sorted(self.passed.items()))
         if self.is_historical:
             data["is_historical"] = True
+        if self.layout:
+            data["layout"] = list(self.layout)
         return data
 
     @staticmethod
@@ -159,6 +163,7 @@ class RelationState:
             taken_back=RelationState.from_dict(later) if later else None,
             passed=data.get("passed", {}),
             is_historical=data.get("is_historical", False),
+            layout=tuple(data.get("layout", ())),
         )
 
 

@@ -10,6 +10,7 @@ from sqlmig.ledger.records import ConnectorState
 from sqlmig.ledger.sink_state import SinkState
 from sqlmig.planning.collected import in_words
 from sqlmig.planning.draft import Draft
+from sqlmig.planning.raw import plan_rebuild
 from sqlmig.planning.source_options import check_source, deletion_columns, reads_the_same
 from sqlmig.planning.steps import ContinueSource, DetachSource, StartSource
 from sqlmig.program.canonical import fingerprint
@@ -35,6 +36,8 @@ def check_sources(draft: Draft) -> None:
 def plan_sources(draft: Draft) -> None:
     """Add the steps of all sources, once it is known what becomes of their tables."""
     carried: set[str] = set()
+    for table in sorted(draft.fresh):
+        plan_rebuild(draft, table)
     for name, source in sorted(draft.target.sources.items()):
         _plan_source(draft, name, source, carried)
     for name in sorted(draft.deployment.cut.connectors):
@@ -49,6 +52,11 @@ def _plan_source(draft: Draft, name: str, source: Source, carried: set[str]) -> 
     cause = draft.cause("source", name)
     earlier = draft.deployment.connector_history.get((draft.request.revision or "base", name))
     table_before = next((b for b, a in draft.renames.items() if a == source.table), None)
+    if source.table in draft.rebuilt:
+        if states[name].fingerprint != mark:
+            how = "it goes on: only how it is read has changed"
+            _continue(draft, name, replace(states[name], fingerprint=mark), how)
+        return
     if source.table in draft.fresh:
         why = draft.fresh[source.table]
         _start(draft, name, mark, (cause or why) if name not in states else why)

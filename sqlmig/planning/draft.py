@@ -16,6 +16,8 @@ class Draft:
         states: stored relation -> its state after the steps so far. observed: before all steps.
         renames: deployed table -> its name after the steps so far, for those that a hook renamed.
         fresh: tables that begin empty, and why. returned: tables that are as they were earlier.
+        added: table -> columns that it gets, in lower case.
+        rebuilt: tables whose rows are made of raw records.
         recast: table -> columns whose values are others, or mean another key, than a source knew.
     """
 
@@ -37,6 +39,8 @@ class Draft:
         self.renames: dict[str, str] = {}
         self.fresh: dict[str, str] = {}
         self.returned: set[str] = set()
+        self.added: dict[str, frozenset[str]] = {}
+        self.rebuilt: set[str] = set()
         self.recast: dict[str, frozenset[str]] = {}
         # the ledger still names versions in folders that are gone: their names are not used again
         self._folders = {*self.deployment.folders, *self.deployment.collected.folders}

@@ -39,7 +39,7 @@ from sqlmig.planning.stream_steps import (
     EvolveStream,
     RestoreStream,
 )
-from sqlmig.planning.table_steps import ConvertTable
+from sqlmig.planning.table_steps import ConvertTable, FillColumns, LayOut, RebuildTable
 from sqlmig.planning.volume import size
 from sqlmig.program.diff import ProgramDiff
 
@@ -74,6 +74,14 @@ def describe_action(action: Action) -> str:  # noqa: RET503
         case ConvertTable(relation, operations, _, is_rewritten):
             verb = "rewrite" if is_rewritten else "alter"
             return f"{verb} table `{relation}`: {', '.join(operations)}"
+        case LayOut(relation, columns):
+            how = f"partitioned by ({', '.join(columns)})" if columns else "not partitioned"
+            return f"rewrite `{relation}`: {how}"
+        case FillColumns(relation, columns):
+            listed = ", ".join(f"`{column}`" for column in columns)
+            return f"fill {listed} of `{relation}` from raw records"
+        case RebuildTable(relation):
+            return f"rebuild table `{relation}` from raw records"
         case EmptyTable(relation):
             return f"empty table `{relation}`"
         case Attach(relation):

@@ -10,6 +10,8 @@ from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.connectors import check_sources, plan_sources
 from sqlmig.planning.draft import Draft
+from sqlmig.planning.layout import laid_out, plan_layout
+from sqlmig.planning.raw import plan_fills
 from sqlmig.planning.request import Request
 from sqlmig.planning.sinks import plan_sinks
 from sqlmig.planning.stages import split_stages
@@ -50,9 +52,10 @@ def make_plan(request: Request) -> Plan:
     draft.add(Stop(), "the change is made while no input is read")
     draft.add(Checkpoint(), "every relation is read as of one point")
     decisions = decide(draft)
-    plan_advances(draft, decisions)
+    plan_advances(draft, decisions, laid_out(draft, stages))
     for number, stage in enumerate(stages):
         plan_tables(draft, number, stage)
+    plan_fills(draft)
     plan_sources(draft)
     for name in draft.target.order:
         view = draft.target.relations[name]
@@ -60,6 +63,7 @@ def make_plan(request: Request) -> Plan:
             plan_stream(draft, view, decisions)
         elif isinstance(view, View) and view.is_stored:
             _plan_view(draft, view)
+            plan_layout(draft, view)
     plan_sinks(draft)
     _detach(draft)
     draft.add(Resume(), "")
@@ -104,7 +108,8 @@ def _plan_view(draft: Draft, view: View) -> None:
     state = draft.states.get(name)
     if state is not None and state.kind in _OTHERS:
         state = None
-    if state is not None and state.fingerprint and draft.change("view", name) is None:
+    change = draft.change("view", name)
+    if state is not None and state.fingerprint and (change is None or change.is_layout):
         return
     mark = materialization_fingerprint(draft.target, name)
     inputs = sorted(draft.target.stored_reads(name))
@@ -127,7 +132,9 @@ def _plan_view(draft: Draft, view: View) -> None:
         state = kept if kept is not None and kept.kind == view.kind.value else None
     draft.warn_of_removed(draft.request.revision, name, "is computed")
     folder = state.folder if state is not None else draft.new_folder(name)
-    draft.states[name] = RelationState(folder, view.kind.value, -1, f"new:{name}", mark, contents)
+    draft.states[name] = RelationState(
+        folder, view.kind.value, -1, f"new:{name}", mark, contents, layout=view.layout
+    )
     draft.add(
         Bootstrap(name, folder),
         cause,

@@ -44,6 +44,8 @@ _BACKFILL: Mapping[tuple[str, str], tuple[bool, str]] = {
     (_STREAM, "rebuild"): (True, "made anew from every row that its stream has"),
     (_STREAM, "restore"): (False, "it is put back, with what was historical in it"),
     (_TABLE, "alter"): (True, "its rows are kept"),
+    (_TABLE, "lay out"): (True, "its rows stay what they are"),
+    (_TABLE, "rebuild"): (True, "made anew from every raw record of its sources"),
     (_TABLE, "cast"): (True, "its rows are kept, and cast"),
     (_TABLE, "restore"): (True, "its rows are put back"),
     (_TABLE, "create"): (False, "it begins empty; its sources bring what they still have"),

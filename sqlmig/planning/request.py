@@ -29,6 +29,24 @@ class Observed:
 
 
 @dataclass(frozen=True)
+class RawRecords:
+    """Raw records that one generation of a source has kept.
+
+    Args:
+        first, last: numbers of the batches that they came in.
+        is_gapless: every batch between these is there.
+        since: when the first came, ISO 8601; '' where that is unknown.
+    """
+
+    first: int
+    last: int
+    is_gapless: bool
+    records: int
+    bytes: int
+    since: str = ""
+
+
+@dataclass(frozen=True)
 class Request:
     """What a plan is made from.
 
@@ -40,6 +58,7 @@ class Request:
         hops: their hooks, in order.
         observed: folder -> the table as it is now; empty when planning from the ledger alone.
         folders: names of all folders of tables in the warehouse; empty as above.
+        raw: folder of a source -> generation -> raw records that are kept of it.
         emptied: table -> why its rows can't be kept; it may lose them.
     """
 
@@ -55,6 +74,7 @@ class Request:
     observed: Mapping[str, Observed] = field(default_factory=dict)
     folders: frozenset[str] = frozenset()
     emptied: Mapping[str, str] = field(default_factory=dict)
+    raw: Mapping[str, Mapping[int, RawRecords]] = field(default_factory=dict)
 
 
 def observe(state: RelationState, now: Observed) -> RelationState:

@@ -16,6 +16,8 @@ from sqlmig.program.model import Column, Source, Table
 from sqlmig.program.predicate import fields_beyond
 
 FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "avro", "text", "xml"})
+LINES = ("csv", "json")
+"""Formats of files that have a record in each line."""
 KAFKA_FORMATS = ("avro", "csv", "json")
 METADATA: Mapping[str, tuple[str, ...]] = {
     "_key": ("string", "binary"),
@@ -108,6 +110,8 @@ def problems(source: Source, table: Table, options: Mapping[str, str]) -> Iterat
     elif kind in FILE_FORMATS:
         yield from _files(options)
     yield from _losses(options)
+    if source.retain_raw is not None:
+        yield from _raw(kind, options)
     yield from _keyed(kind, table, options)
     for key, _ in source.options:
         value = options[key.lower()]
@@ -201,6 +205,36 @@ def _delta(table: Table, options: Mapping[str, str]) -> Iterator[Problem]:
 def _files(options: Mapping[str, str]) -> Iterator[Problem]:
     if not options.get("path"):
         yield "it has no `path`", "OPTIONS (path 'data/grades')"
+
+
+def _raw(kind: str, options: Mapping[str, str]) -> Iterator[Problem]:
+    """What RETAIN RAW can't be said of: where a record is no line, and none of Kafka's."""
+    if kind not in ("kafka", *LINES):
+        yield (
+            f"RETAIN RAW is not for {kind}: its records are no lines of text",
+            "it is for json, csv and kafka; leave it out",
+        )
+        return
+    if kind == "kafka":
+        return
+    for name in ("multiline", "header"):
+        if _is_true(options, name):
+            why = "a record is one line" if name == "multiline" else "each line is a record"
+            yield f"RETAIN RAW and `{name}` don't go together: {why}", "leave out one of them"
+    for name in ("charset", "comment", "encoding", "linesep", "wholetext"):
+        if name in options:
+            yield (
+                f"RETAIN RAW and `{name}` don't go together: lines are read as they are, in UTF-8",
+                "leave out one of them",
+            )
+
+
+def raw_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Those of the options, by names in lower case, that say what a raw record means."""
+    form = options.get("format", "").lower() if kind == "kafka" else kind
+    names = {name.lower() for name in PARSER_OPTIONS[form]}
+    names |= {"avroschema", "delete_when", "format", "sequence_by"}
+    return {key: value for key, value in options.items() if key in names}
 
 
 def _losses(options: Mapping[str, str]) -> Iterator[Problem]:

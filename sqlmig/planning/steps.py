@@ -11,7 +11,7 @@ from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning.relation_plan import RelationPlan
 from sqlmig.planning.sink_steps import SinkAction
 from sqlmig.planning.stream_steps import StreamAction
-from sqlmig.planning.table_steps import ConvertTable
+from sqlmig.planning.table_steps import TableAction
 from sqlmig.program.diff import ProgramDiff
 
 
@@ -179,7 +179,7 @@ Action = (
     | RenameTable
     | CreateTable
     | AlterTable
-    | ConvertTable
+    | TableAction
     | EmptyTable
     | Attach
     | RestoreTable

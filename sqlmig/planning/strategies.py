@@ -29,12 +29,13 @@ from sqlmig.planning.stream_steps import (
     EvolveStream,
     RestoreStream,
 )
-from sqlmig.planning.table_steps import ConvertTable
+from sqlmig.planning.table_steps import ConvertTable, LayOut, RebuildTable
 from sqlmig.program.change_kinds import ChangeKind, change_kinds
 from sqlmig.program.diff import Change
 from sqlmig.program.model import Program, RelationKind, View
 from sqlmig.program.query_kinds import query_kinds
 
+_LAY_OUT = "lay out"
 _STEPS: Mapping[type[Any], str] = {
     AlterTable: "alter",
     Attach: "restore",
@@ -45,6 +46,8 @@ _STEPS: Mapping[type[Any], str] = {
     Detach: "detach",
     EmptyTable: "empty",
     EvolveStream: "in place",
+    LayOut: _LAY_OUT,
+    RebuildTable: "rebuild",
     Restore: "restore",
     RestoreStream: "restore",
     RestoreTable: "restore",
@@ -124,7 +127,7 @@ def _taken(change: Change, kind: str, steps: Sequence[Step]) -> str:
     names = [_STEPS[type(step.action)] for step in steps]
     wanted = [name for name in names if name != "detach"]
     if wanted:
-        return wanted[-1]
+        return [name for name in wanted if name != _LAY_OUT or set(wanted) == {_LAY_OUT}][-1]
     return "in place" if kind == RelationKind.STREAMING_TABLE.value else "alter"
 
 

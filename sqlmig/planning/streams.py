@@ -6,7 +6,7 @@ changed query does not make its rows wrong: by default it goes on where the old 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 from sqlmig.ledger.records import RelationState
@@ -114,21 +114,33 @@ def _strength(directive: directives.Strategy) -> int:
     return _STRENGTH.index(type(directive))
 
 
-def plan_advances(draft: Draft, decisions: Mapping[str, Decision]) -> None:
-    """Let what came before the change pass under the query deployed then, before tables change."""
+def plan_advances(
+    draft: Draft, decisions: Mapping[str, Decision], laid_out: Set[str] = frozenset()
+) -> None:
+    """Let what came before the change pass under the query deployed then, before tables change.
+
+    Args:
+        laid_out: deployed tables whose rows are written anew in other partitions.
+    """
     deployed = draft.request.deployed
     for name in deployed.order:
+        view = deployed.relations[name]
+        if not isinstance(view, View) or not view.is_streaming or name not in draft.states:
+            continue
         decision = decisions.get(name)
-        if decision is None or decision.strategy == "rebuild":
+        moved = sorted(laid_out & set(view.streams)) if name in draft.target.views else []
+        if (decision is None and not moved) or (decision and decision.strategy == "rebuild"):
             continue
         if name in draft.deployment.failures:  # the change may be what mends it
             continue
         state = draft.states[name]
-        draft.add(AdvanceStream(name), "what came so far passes under the query deployed so far")
-        view = deployed.views[name]
+        when = "under the query deployed so far"
+        if decision is None:
+            when = f"before `{moved[0]}` is laid out anew"
+        draft.add(AdvanceStream(name), f"what came so far passes {when}")
         if any(draft.states[s].content != state.inputs.get(s) for s in view.streams):
-            moved = state.with_rows(-1, None, None)
-            draft.states[name] = replace(moved, content=f"moved:{name}")
+            state = state.with_rows(-1, None, None)
+            draft.states[name] = replace(state, content=f"moved:{name}")
 
 
 def plan_stream(draft: Draft, view: View, decisions: dict[str, Decision]) -> None:
@@ -168,6 +180,8 @@ def _again(
             return Decision("rebuild", f"its stream `{stream}` is made anew")
         has_passed = draft.states[stream].folder in state.passed
         if has_passed and stream in fed and stream in draft.fresh:
+            if stream in draft.rebuilt:
+                return Decision("rebuild", f"the rows of `{stream}` are made anew of raw records")
             draft.warnings.append(f"`{view.name}` begins empty, as `{stream}` does")
             return Decision("rebuild", f"the rows of `{stream}` come again from its sources")
     return None

@@ -35,6 +35,7 @@ class TableChange:
         is_filled: a new column has a default, which the rows that are there get.
         has_other_key: the key's columns, or the types of them, are others than before.
         has_new_key: two rows may have one key that had not before.
+        added: the columns that are new, in lower case.
     """
 
     operations: tuple[str, ...]
@@ -43,6 +44,7 @@ class TableChange:
     is_filled: bool = False
     has_other_key: bool = False
     has_new_key: bool = False
+    added: frozenset[str] = frozenset()
 
     @property
     def is_rewritten(self) -> bool:
@@ -101,6 +103,7 @@ def table_change(before: Table, after: Table, renamed: Mapping[str, str]) -> Tab
         any(name not in origin and c.default is not None for name, c in new.items()),
         has_other_key,
         has_new_key,
+        frozenset(name for name in new if name not in origin),
     )
 
 

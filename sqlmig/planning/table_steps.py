@@ -1,4 +1,4 @@
-"""The step of a table whose rows may break its new definition. It decides and does nothing."""
+"""The steps that write a stored relation's own rows anew. They decide and do nothing."""
 
 from __future__ import annotations
 
@@ -26,3 +26,47 @@ class ConvertTable:
     is_rewritten: bool = False
     has_new_key: bool = False
     stage: int = -1
+
+
+@dataclass(frozen=True)
+class LayOut:
+    """Write the rows of a stored relation anew, partitioned by `columns`. Its contents stay.
+
+    Args:
+        columns: names of columns in lower case; none for not at all.
+        stage: says which program defines it.
+    """
+
+    relation: str
+    columns: tuple[str, ...]
+    stage: int = -1
+
+
+@dataclass(frozen=True)
+class FillColumns:
+    """Give columns that a table got the values that raw records have for its rows.
+
+    Args:
+        columns: in lower case.
+        sources: (connector, folder, generation) of those that have kept raw records.
+    """
+
+    relation: str
+    columns: tuple[str, ...]
+    sources: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True)
+class RebuildTable:
+    """Make the rows of a table that was emptied anew, of raw records. Its sources go on.
+
+    Args:
+        sources: (connector, folder, generation), in the order in which they are read.
+    """
+
+    relation: str
+    sources: tuple[tuple[str, str, int], ...]
+
+
+TableAction = ConvertTable | LayOut | FillColumns | RebuildTable
+"""All of these."""

@@ -8,6 +8,8 @@ from dataclasses import replace
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.collected import removed_at
 from sqlmig.planning.draft import Draft
+from sqlmig.planning.layout import plan_layout, release_layout
+from sqlmig.planning.raw import EMPTIED
 from sqlmig.planning.stages import Effect, Stage
 from sqlmig.planning.steps import (
     AlterTable,
@@ -22,7 +24,7 @@ from sqlmig.planning.steps import (
 from sqlmig.planning.table_change import TableChange, table_change
 from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.planning.undo import WayBack, find_way_back
-from sqlmig.planning.volume import size
+from sqlmig.planning.volume import count_rows, rewriting
 from sqlmig.program.canonical import fingerprint
 from sqlmig.program.model import RelationKind, Table
 
@@ -41,13 +43,13 @@ def plan_tables(draft: Draft, number: int, stage: Stage) -> None:
         state = draft.states.get(name)
         if state is not None and state.kind != _TABLE:
             state = None
-        if _take_up(draft, number, stage, table):
-            continue
-        if state is None:
-            _create(draft, number, table)
-        else:
-            old = stage.before.tables.get(origin.get(name, name))
-            _bring(draft, number, stage, table, old, state)
+        if not _take_up(draft, number, stage, table):
+            if state is None:
+                _create(draft, number, table)
+            else:
+                old = stage.before.tables.get(origin.get(name, name))
+                _bring(draft, number, stage, table, old, state)
+        plan_layout(draft, table, number)
     for action, cause in stage.effects:
         draft.add(replace(action, stage=number), cause)
         _expect_moved(draft, stage, action)
@@ -71,15 +73,18 @@ def _rename(draft: Draft, stage: Stage) -> None:
     fresh = {a: draft.fresh[b] for b, a in pending.items() if b in draft.fresh}
     returned = {a for b, a in pending.items() if b in draft.returned}
     recast = {a: draft.recast[b] for b, a in pending.items() if b in draft.recast}
+    added = {a: draft.added[b] for b, a in pending.items() if b in draft.added}
     for name in (*pending, *pending.values()):
         draft.states.pop(name, None)
         draft.fresh.pop(name, None)
         draft.returned.discard(name)
         draft.recast.pop(name, None)
+        draft.added.pop(name, None)
     draft.states.update(states)
     draft.fresh.update(fresh)
     draft.returned.update(returned)
     draft.recast.update(recast)
+    draft.added.update(added)
     for before, after, final in _one_by_one(pending):
         draft.add(RenameTable(before, after), stage.causes.get(final, ""))
 
@@ -136,7 +141,14 @@ def _create(draft: Draft, number: int, table: Table) -> None:
     draft.warn_of_removed(draft.request.revision, table.name, "begins empty")
     folder = draft.new_folder(table.name)
     draft.states[table.name] = RelationState(
-        folder, _TABLE, 0, f"new:{table.name}", fingerprint(table), rows=0, bytes=0
+        folder,
+        _TABLE,
+        0,
+        f"new:{table.name}",
+        fingerprint(table),
+        rows=0,
+        bytes=0,
+        layout=table.layout,
     )
     draft.fresh[table.name] = "its table is created"
     draft.add(
@@ -176,6 +188,9 @@ def _bring(
         reason = emptied or "it is not known how it was defined"
         _empty(draft, number, state, after, name, f"{cause}: {reason}", reason)
         return
+    if old is not None and release_layout(draft, old, table, renamed, number):
+        state = draft.states[name]
+        after = replace(after, layout=())
     draft.states[name] = after
     dropped = [o for o in change.operations if o.startswith("drop column")]
     if dropped:
@@ -193,6 +208,7 @@ def _bring(
         writes=volume,
         cost=_cost(change, state),
     )
+    draft.added[name] = draft.added.get(name, frozenset()) | change.added
     key = {k.lower() for k in table.primary_key} if change.has_other_key else set()
     draft.recast[name] = draft.recast.get(name, frozenset()) | change.cast | key
 
@@ -206,10 +222,10 @@ def _empty(
     cause: str,
     reason: str,
 ) -> None:
-    draft.states[name] = replace(after, rows=0, bytes=0)
-    draft.fresh[name] = "its table is emptied"
+    draft.states[name] = replace(after, rows=0, bytes=0, layout=())
+    draft.fresh[name] = EMPTIED
     draft.returned.discard(name)
-    rows = "all rows" if state.rows is None else _count(state.rows)
+    rows = "all rows" if state.rows is None else count_rows(state.rows)
     draft.add(
         EmptyTable(name, number),
         cause,
@@ -220,11 +236,7 @@ def _empty(
 
 def _cost(change: TableChange, state: RelationState) -> str:
     """What a change writes, for people."""
-    if not change.is_rewritten or state.rows == 0:
-        return "metadata only"
-    if state.rows is None:
-        return "rewrites all rows"
-    return f"rewrites {_count(state.rows)}, {size(state.bytes or 0)}"
+    return rewriting(state.rows, state.bytes) if change.is_rewritten else "metadata only"
 
 
 def _restore(
@@ -281,7 +293,3 @@ def _put_back(
         writes=draft.volume(name, way.state),
         destructive=f"the rows written to `{name}` since it was emptied" if loses else None,
     )
-
-
-def _count(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows:,} rows"

@@ -1,4 +1,4 @@
-"""Sizes in words. It knows numbers only."""
+"""Sizes and costs in words. It knows numbers only."""
 
 from __future__ import annotations
 
@@ -11,3 +11,17 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} TiB"
+
+
+def count_rows(rows: int) -> str:
+    """A number of rows: `1 row`, `2,000 rows`."""
+    return "1 row" if rows == 1 else f"{rows:,} rows"
+
+
+def rewriting(rows: int | None, size_in_bytes: int | None) -> str:
+    """What it costs to write rows anew; None where the number is not known."""
+    if rows == 0:
+        return "metadata only"
+    if rows is None:
+        return "rewrites all rows"
+    return f"rewrites {count_rows(rows)}, {size(size_in_bytes or 0)}"

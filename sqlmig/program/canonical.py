@@ -233,7 +233,8 @@ def fingerprint(part: Relation | Source | Sink) -> str:
             columns = [repr(tuple(c.lower() for c in part.columns))]
             return _hash(part.kind.value, *columns, part.canonical, *calls_text(part.calls))
         case Source():
-            return _hash("source", part.table, part.format, repr(part.options))
+            kept = () if part.retain_raw is None else (f"retain raw {part.retain_raw}",)
+            return _hash("source", part.table, part.format, repr(part.options), *kept)
         case Sink():
             return _hash("sink", part.relation, part.format, repr(part.options))
 

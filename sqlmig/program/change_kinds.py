@@ -92,6 +92,8 @@ def _table_kinds(old: Table, new: Table) -> set[ChangeKind]:
     shared = defaults[0].keys() & defaults[1].keys()
     if any(defaults[0][name] != defaults[1][name] for name in shared):
         found.add(ChangeKind.DATA_SELECTION)
+    if old.layout != new.layout:
+        found.add(ChangeKind.SCALING)
     return found or {ChangeKind.TRANSPARENT}
 
 
@@ -109,6 +111,8 @@ def _view_kinds(old: View, new: View) -> set[ChangeKind]:
         found.add(ChangeKind.SOURCE_MODIFYING)
     if old.canonical != new.canonical:
         found |= _query_kinds_of_change(old, new)
+    if old.layout != new.layout:
+        found.add(ChangeKind.SCALING)
     return found or {ChangeKind.TRANSPARENT}
 
 

@@ -28,6 +28,37 @@ def check_table(form: TableForm, place: Place, mistakes: Mistakes) -> None:
             )
 
 
+def check_layout(
+    layout: tuple[Named, ...],
+    columns: tuple[str, ...] | None,
+    relation: str,
+    place: Place,
+    mistakes: Mistakes,
+) -> None:
+    """Notes columns to partition by that the relation hasn't, or that are all it has.
+
+    Args:
+        columns: the names of all columns; None where only Spark knows them.
+    """
+    _check_twice(list(layout), "partition column", relation, place, mistakes)
+    if columns is None or not layout:
+        return
+    known = [name.lower() for name in columns]
+    for column in layout:
+        if column.folded not in known:
+            mistakes.add(
+                f"partition column `{column.text}` is not a column of `{relation}`",
+                place.at(column.at),
+                _hint(column.folded, known),
+            )
+    if {column.folded for column in layout} >= set(known):
+        mistakes.add(
+            f"`{relation}` is partitioned by all its columns",
+            place.at(layout[0].at),
+            "leave out a column that has many values",
+        )
+
+
 def _check_twice(
     names: list[Named], what: str, relation: str, place: Place, mistakes: Mistakes
 ) -> None:

@@ -1,7 +1,14 @@
 """The difference of two programs: what was added, removed, modified and affected, and why. It plans
 nothing.
 
-An unchanged view downstream of a change is affected, without exception: no rule leaves one out.
+An unchanged view downstream of a change is affected. One rule leaves it out:
+
+- `layout`: what only partitions a relation in another way does not affect its readers. PARTITIONED
+  BY says in which files rows lie. A query's result is given by the rows of its inputs, each as
+  often as it is there, and those are the same: they are written anew, in one commit. A query that
+  can tell files apart (`input_file_name()`, `spark_partition_id()`, TABLESAMPLE) or the order in
+  which they are read (`monotonically_increasing_id()`) is volatile, and computed by every tick in
+  any case; one that names hidden columns (`_metadata`) is affected all the same.
 """
 
 from __future__ import annotations
@@ -14,7 +21,12 @@ from sqlmig.program.canonical import fingerprint, plain_text
 from sqlmig.program.function_changes import How, call_reasons, compare_functions
 from sqlmig.program.model import Program, Relation, Sink, Source, Table, View
 from sqlmig.program.query import read_query
-from sqlmig.program.reasons import connector_reasons, table_reasons, view_reasons
+from sqlmig.program.reasons import (
+    connector_reasons,
+    layout_reasons,
+    table_reasons,
+    view_reasons,
+)
 
 What = Literal["table", "view", "source", "sink", "function"]
 
@@ -31,12 +43,14 @@ class Change:
             "function".
         how: "added", "removed", "modified", or "affected": unchanged, downstream of a change.
         reasons: in words; what is added or removed has none.
+        is_layout: only where the rows lie changed: readers are not affected.
     """
 
     name: str
     what: What
     how: How
     reasons: tuple[str, ...] = ()
+    is_layout: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,7 +95,13 @@ class ProgramDiff:
         """Everything, reasons too, as JSON can hold it; `from_dict` reads it back."""
         return {
             "changes": [
-                {"name": c.name, "what": c.what, "how": c.how, "reasons": list(c.reasons)}
+                {
+                    "name": c.name,
+                    "what": c.what,
+                    "how": c.how,
+                    "reasons": list(c.reasons),
+                    **({"is_layout": True} if c.is_layout else {}),
+                }
                 for c in self.changes
             ]
         }
@@ -91,7 +111,14 @@ class ProgramDiff:
         """The diff that `to_dict` made this of."""
         return cls(
             tuple(
-                Change(c["name"], c["what"], c["how"], tuple(c["reasons"])) for c in data["changes"]
+                Change(
+                    c["name"],
+                    c["what"],
+                    c["how"],
+                    tuple(c["reasons"]),
+                    c.get("is_layout", False),
+                )
+                for c in data["changes"]
             )
         )
 
@@ -112,17 +139,20 @@ def diff_programs(before: Program, after: Program) -> ProgramDiff:
     """
     changes: list[Change] = []
     touched: dict[str, Change] = {}
+    laid_out: dict[str, Change] = {}
     for name in before.relations.keys() | after.relations.keys():
         old, new = before.relations.get(name), after.relations.get(name)
         if isinstance(old, View) and isinstance(new, View):
             change = _view_change(old, new, before, after)
-            if change is not None and old.kind is new.kind and _is_same_text(old, new):
+            if change is not None and change.is_layout:
+                laid_out[name] = change
+            elif change is not None and old.kind is new.kind and _is_same_text(old, new):
                 touched[name] = change
             elif change is not None:
                 changes.append(change)
         else:
             changes += _relation_changes(old, new)
-    changes += _affected(before, after, changes, touched)
+    changes += _affected(before, after, changes, touched, laid_out)
     changes += [
         Change(name, "function", how, reasons)
         for name, how, reasons in compare_functions(before, after)
@@ -137,7 +167,8 @@ def _view_change(old: View, new: View, before: Program, after: Program) -> Chang
         return None
     is_spelled = old.spelled == new.spelled and old.calls == new.calls
     if fingerprint(old) == fingerprint(new) and (is_spelled or not after.spelling_counts):
-        return None
+        reasons = layout_reasons(old, new)
+        return Change(new.name, "view", "modified", reasons, is_layout=True) if reasons else None
     reasons = (*view_reasons(old, new), *call_reasons(old, new, before, after))
     return Change(new.name, "view", "modified", reasons)
 
@@ -158,6 +189,8 @@ def _relation_changes(old: Relation | None, new: Relation | None) -> Iterator[Ch
     if isinstance(old, Table) and isinstance(new, Table):
         if old != new and fingerprint(old) != fingerprint(new):
             yield Change(new.name, "table", "modified", table_reasons(old, new))
+        elif reasons := layout_reasons(old, new):
+            yield Change(new.name, "table", "modified", reasons, is_layout=True)
         return
     if old is not None:
         yield Change(old.name, _what(old), "removed")
@@ -170,17 +203,24 @@ def _what(relation: Relation) -> What:
 
 
 def _affected(
-    before: Program, after: Program, changes: Iterable[Change], touched: Mapping[str, Change]
+    before: Program,
+    after: Program,
+    changes: Iterable[Change],
+    touched: Mapping[str, Change],
+    laid_out: Mapping[str, Change],
 ) -> Iterator[Change]:
     """Views that are themselves unchanged, and read something that isn't, directly or through
     others.
 
     Those in `touched` have the same text, and another meaning for what they read: they are affected
     by that, and if nothing they read has changed, they count as modified. A query that could not be
-    read depends on every name it mentions, so what it read before counts too.
+    read depends on every name it mentions, so what it read before counts too. Those in `laid_out`
+    are only partitioned in another way, and affect nobody unless they are affected themselves.
     """
     words = {"added": "was added", "removed": "was removed"}
-    changed = {c.name: words.get(c.how, "changed") for c in sorted(changes, key=_removed_first)}
+    ordered = sorted(changes, key=_removed_first)
+    changed = {c.name: words.get(c.how, "changed") for c in ordered if not c.is_layout}
+    moved = {c.name for c in ordered if c.is_layout} | laid_out.keys()
     own = {c.name for c in changes}
     for name in after.order:
         if name in own or name not in after.views:
@@ -191,14 +231,30 @@ def _affected(
             else after.reads(name)
         )
         reasons = tuple(
-            f"reads `{read}`, which {changed[read]}" for read in sorted(reads) if read in changed
+            f"reads `{read}`, which {changed.get(read, 'changed')}"
+            for read in sorted(reads)
+            if read in changed or (read in moved and _sees_files(after, name))
         )
         if reasons:
             changed[name] = "changed"
-            yield Change(name, "view", "affected", reasons)
+            own_reasons = laid_out[name].reasons if name in laid_out else ()
+            yield Change(
+                name, "view", "modified" if own_reasons else "affected", (*own_reasons, *reasons)
+            )
         elif name in touched:
             changed[name] = "changed"
             yield touched[name]
+        elif name in laid_out:
+            yield laid_out[name]
+
+
+def _sees_files(program: Program, name: str) -> bool:
+    """Whether a view may tell files apart, by itself or by a function that reads for it."""
+    view = program.views[name]
+    if "_metadata" in read_query(view.query).words:
+        return True
+    texts = (function.text.lower() for function in program.functions.values())
+    return bool(view.calls) and any("_metadata" in text for text in texts)
 
 
 def _removed_first(change: Change) -> bool:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlmig.program.column_type import read_type
-from sqlmig.program.cursor import Cursor, FormError
+from sqlmig.program.cursor import FormError
 from sqlmig.program.function_form import FunctionForm, read_function
 from sqlmig.program.head import HeadReader, Named
 from sqlmig.program.lexer import NUMBER, STRING, WORD, LexError, Token, string_value, tokenize
-from sqlmig.program.model import Column, RelationKind
+from sqlmig.program.model import UNITS, Column, RelationKind
 from sqlmig.program.query import read_query
-from sqlmig.program.unsupported import FORMS, STATEMENTS, refuse
+from sqlmig.program.unsupported import FORMS, STATEMENTS, refuse, refuse_rest
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class TableForm:
     columns: tuple[tuple[Column, int], ...]
     key: tuple[Named, ...]
     comment: str | None
+    layout: tuple[Named, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class ViewForm:
     comment: str | None
     query: str
     query_at: int
+    layout: tuple[Named, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class ConnectorForm:
     relation: Named
     format: str
     options: tuple[tuple[str, str], ...]
+    retain_raw: str | None = None
 
 
 @dataclass(frozen=True)
@@ -147,12 +150,28 @@ class _Reader(HeadReader):
             if self.take(")"):
                 break
             self.expect(",")
-        comment = self.comment()
+        comment, layout = self._comment_and_layout()
         if not self.at_end:
             refuse_rest(self, name.text)
         if not columns:
             raise FormError(f"table `{name.text}` has no columns", name.at)
-        return TableForm(at, name, tuple(columns), tuple(key), comment)
+        return TableForm(at, name, tuple(columns), tuple(key), comment, layout)
+
+    def _comment_and_layout(self) -> tuple[str | None, tuple[Named, ...]]:
+        """COMMENT and PARTITIONED BY, in either order."""
+        comment = self.comment()
+        layout: tuple[Named, ...] = ()
+        if self.sees("PARTITIONED", "BY"):
+            self.position += 2
+            layout = tuple(self.names("a column"))
+            comment = comment if comment is not None else self.comment()
+        elif self.sees("CLUSTER", "BY"):
+            raise FormError(
+                "CLUSTER BY is not supported: such a table can only be put back by Spark",
+                self.offset,
+                "write `PARTITIONED BY (...)`, or leave it out",
+            )
+        return comment, layout
 
     def _column(self) -> tuple[Column, int, bool]:
         if (
@@ -200,7 +219,14 @@ class _Reader(HeadReader):
         self.creates = name.folded
         self.no_secret()
         columns = self._view_columns() if self.sees("(") else ()
-        comment = self.comment()
+        layout_at = self.offset
+        comment, layout = self._comment_and_layout()
+        if layout and kind is not RelationKind.MATERIALIZED_VIEW:
+            raise FormError(
+                f"a {what} can't be partitioned here",
+                layout_at,
+                "PARTITIONED BY is for tables and materialized views",
+            )
         if self.at_end or not self.sees("AS"):
             hint = f"write `CREATE {what.upper()} {name.text} AS SELECT ...`"
             if kind is RelationKind.STREAMING_TABLE:
@@ -214,7 +240,7 @@ class _Reader(HeadReader):
             raise self.unexpected("a query after AS", "a query begins with SELECT or WITH")
         query = self.text[first.start : self.tokens[-1].end]
         read_query(query, self.tokens[self.position :], first.start)  # it remembers
-        return ViewForm(at, kind, name, columns, comment, query, first.start)
+        return ViewForm(at, kind, name, columns, comment, query, first.start, layout)
 
     def _view_columns(self) -> tuple[Named, ...]:
         self.expect("(")
@@ -247,6 +273,7 @@ class _Reader(HeadReader):
         options: tuple[tuple[str, str], ...] = ()
         if self.take("OPTIONS"):
             options = self._options(usage)
+        retain_raw = self._retention(what) if self.sees("RETAIN") else None
         self.done(usage)
         return ConnectorForm(
             at,
@@ -255,7 +282,29 @@ class _Reader(HeadReader):
             relation,
             format_.lower() if "." not in format_ else format_,
             options,
+            retain_raw,
         )
+
+    def _retention(self, what: str) -> str:
+        """Takes `RETAIN RAW [FOR number unit]`; gives `30 days`, or '' for ever."""
+        at = self.offset
+        usage = "write `RETAIN RAW`, or `RETAIN RAW FOR 30 DAYS`"
+        self.expect("RETAIN")
+        self.expect("RAW", usage)
+        if what == "sink":
+            raise FormError("a sink has no raw records", at, "RETAIN RAW is for sources")
+        if not self.take("FOR"):
+            return ""
+        number = self.peek()
+        if number is None or number.kind != NUMBER or not number.text.isdigit():
+            raise self.unexpected("a whole number", usage)
+        self.position += 1
+        unit = self.take(*UNITS, *(f"{unit}S" for unit in UNITS))
+        if unit is None:
+            raise self.unexpected("HOURS, DAYS or WEEKS", usage)
+        if int(number.text) == 0:
+            raise FormError("raw records are kept for no time", number.start, "leave it out")
+        return f"{int(number.text)} {unit.removesuffix('S').lower()}s"
 
     def _options(self, usage: str) -> tuple[tuple[str, str], ...]:
         self.expect("(", usage)
@@ -283,22 +332,3 @@ class _Reader(HeadReader):
             return token.text.lower()
         self.position -= 1
         raise self.unexpected(f"a value for option `{key}`", "put the value in single quotes")
-
-
-def refuse_rest(reader: Cursor, name: str) -> None:
-    """Raises for what other systems allow behind CREATE TABLE, with what to write instead."""
-    if reader.sees("AS"):
-        raise FormError(
-            "CREATE TABLE ... AS is not supported: a table holds input",
-            reader.offset,
-            f"write `CREATE MATERIALIZED VIEW {name} AS SELECT ...`",
-        )
-    if reader.sees("USING"):
-        raise FormError(
-            "USING is not supported: sqlmig keeps every table in Delta",
-            reader.offset,
-            "leave `USING` out",
-        )
-    raise reader.unexpected(
-        "the end of the statement", "a table has columns, a PRIMARY KEY and a COMMENT"
-    )

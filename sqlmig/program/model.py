@@ -43,16 +43,29 @@ class Column:
 @dataclass(frozen=True)
 class Table:
     """An input table: kept in Delta, fed by sources and by INSERT; with a key, later rows
-    replace."""
+    replace.
+
+    `partitioned_by` names the columns by whose values its files lie apart, as the columns spell it.
+    """
 
     name: str
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...] = ()
     comment: str | None = None
     location: Location | None = field(default=None, compare=False)
+    partitioned_by: tuple[str, ...] = ()
 
     kind = RelationKind.TABLE
     is_stored = True
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """The columns that it is partitioned by, in lower case."""
+        return tuple(name.lower() for name in self.partitioned_by)
+
+
+UNITS: Mapping[str, int] = {"HOUR": 3600, "DAY": 86400, "WEEK": 604800}
+"""Units of time in a statement, and their seconds."""
 
 
 class Language(str, Enum):
@@ -131,6 +144,7 @@ class View:
         spelled: as `canonical`, with the letter case of names, also of the columns of tables read.
         calls: functions of the program that the query may call, sorted.
         query_location: where `query` begins in the user's file.
+        partitioned_by: the columns by whose values the files of a stored view lie apart.
     """
 
     name: str
@@ -147,6 +161,7 @@ class View:
     streams: tuple[str, ...] = ()
     location: Location | None = field(default=None, compare=False)
     query_location: Location | None = field(default=None, compare=False)
+    partitioned_by: tuple[str, ...] = ()
 
     @property
     def is_stored(self) -> bool:
@@ -158,6 +173,11 @@ class View:
         """True for a streaming table."""
         return self.kind is RelationKind.STREAMING_TABLE
 
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """The columns that it is partitioned by, in lower case."""
+        return tuple(name.lower() for name in self.partitioned_by)
+
 
 Relation = Table | View
 
@@ -167,6 +187,8 @@ class Source:
     """An input connector: any Spark streaming source that feeds a table.
 
     `options` keeps the user's text: `${name}` and `${env:NAME}` are resolved when it is opened.
+    `retain_raw` says for how long its raw records are kept (`30 days`): '' for ever, None not at
+    all.
     """
 
     name: str
@@ -174,11 +196,20 @@ class Source:
     format: str
     options: tuple[tuple[str, str], ...]
     location: Location | None = field(default=None, compare=False)
+    retain_raw: str | None = None
 
     @property
     def connector(self) -> str:
         """`<relation>.<connector>`, the name in a program diff."""
         return f"{self.table}.{self.name}"
+
+    @property
+    def raw_seconds(self) -> float | None:
+        """For how long a raw record is kept, in seconds; None for ever, or not at all."""
+        if not self.retain_raw:
+            return None
+        number, unit = self.retain_raw.split()
+        return float(number) * UNITS[unit.removesuffix("s").upper()]
 
 
 @dataclass(frozen=True)

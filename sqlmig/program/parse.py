@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlmig.program.canonical import calls_text, canonical_text, names_become_data, spelled_text
-from sqlmig.program.check_columns import check_columns, check_table, check_view_columns
+from sqlmig.program.check_columns import (
+    check_columns,
+    check_layout,
+    check_table,
+    check_view_columns,
+)
 from sqlmig.program.check_names import Reads, check_connectors, find_reads, order_views
 from sqlmig.program.declared import Declared, Mistakes, Place, declare
 from sqlmig.program.forms import TableForm
@@ -51,7 +56,14 @@ def parse_program(files: Mapping[str, str]) -> Program:
     relations = _relations(declared, functions, reads, order, mistakes)
     mistakes.raise_all()
     sources = [
-        Source(form.name.folded, form.relation.folded, form.format, form.options, place.at(form.at))
+        Source(
+            form.name.folded,
+            form.relation.folded,
+            form.format,
+            form.options,
+            place.at(form.at),
+            form.retain_raw,
+        )
         for form, place in declared.connectors
         if form.is_source
     ]
@@ -87,6 +99,8 @@ def _relations(
     spelled: dict[str, str] = {}
     for name, (form, place) in declared.tables.items():
         check_table(form, place, mistakes)
+        names = tuple(column.name for column, _ in form.columns)
+        check_layout(form.layout, names, form.name.text, place, mistakes)
         relations[name] = table = _table(form, place)
         schemas[name] = tuple(
             OutputColumn(column.name.lower(), column.type) for column in table.columns
@@ -107,11 +121,12 @@ def _relations(
                 for i, column in enumerate(view.columns)
             )
         schemas[name] = columns
+        check_layout(view.layout, _known_names(columns), name, place, mistakes)
         canonical = canonical_text(lineage, upstream, reads[name])
         tables = [f"{read} ({spelled[read]})" for read in sorted(reads[name]) if read in spelled]
         list_ = ", ".join(column.text for column in view.columns)
-        names = query.may_call(functions) if functions else ()
-        called = [functions[function] for function in sorted(names)]
+        may_call = query.may_call(functions) if functions else ()
+        called = [functions[function] for function in sorted(may_call)]
         calls = tuple(Call(f.name, f.mark, f.spelled_mark) for f in called)
         upstream[name] = "\n".join((canonical, *calls_text(calls)))
         relations[name] = View(
@@ -129,6 +144,7 @@ def _relations(
             calls=calls,
             location=place.at(view.at),
             query_location=place.at(view.query_at),
+            partitioned_by=tuple(column.folded for column in view.layout),
         )
     return relations
 
@@ -145,6 +161,7 @@ def _table(form: TableForm, place: Place) -> Table:
         primary_key=tuple(spelled.get(name, name) for name in key),
         comment=form.comment,
         location=place.at(form.at),
+        partitioned_by=tuple(spelled.get(name.folded, name.folded) for name in form.layout),
     )
 
 

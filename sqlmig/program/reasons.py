@@ -35,7 +35,17 @@ def table_reasons(before: Table, after: Table) -> tuple[str, ...]:
             reasons.append(f"primary key changed from {was} to {now}")
     if before.comment != after.comment:
         reasons.append("comment changed")
-    return tuple(reasons)
+    return (*reasons, *layout_reasons(before, after))
+
+
+def layout_reasons(before: Table | View, after: Table | View) -> tuple[str, ...]:
+    """How a relation is partitioned in another way; nothing where it isn't."""
+    was, now = (tuple(name.lower() for name in r.partitioned_by) for r in (before, after))
+    if was == now:
+        return ()
+    if not now:
+        return (f"no longer partitioned by {_list(before.partitioned_by)}",)
+    return (f"partitioned by {_list(after.partitioned_by)}",)
 
 
 def _column_reasons(old: Column, new: Column) -> list[str]:
@@ -71,6 +81,7 @@ def view_reasons(before: View, after: View) -> tuple[str, ...]:
         )
     elif before.canonical != after.canonical:
         reasons += text_changes(before.query, after.query) or _star_reasons(before, after)
+    reasons += layout_reasons(before, after)
     if len(reasons) > _MOST:
         reasons = [*reasons[: _MOST - 1], f"{len(reasons) - _MOST + 1} more changes"]
     return tuple(reasons)
@@ -105,4 +116,10 @@ def connector_reasons(before: Source | Sink, after: Source | Sink) -> tuple[str,
             reasons.append(f"option `{key}` removed")
         elif old[key] != new[key]:
             reasons.append(f"option `{key}` changed")
+    if isinstance(before, Source) and isinstance(after, Source):
+        was, now = before.retain_raw, after.retain_raw
+        if was != now and now is not None:
+            reasons.append(f"its raw records are kept {f'for {now}' if now else 'for ever'}")
+        elif was != now:
+            reasons.append("its raw records are kept no longer")
     return tuple(reasons)

@@ -79,3 +79,23 @@ def refuse(cursor: Cursor) -> None:
                     third.start,
                     "leave it out; sqlmig knows what exists",
                 )
+
+
+def refuse_rest(reader: Cursor, name: str) -> None:
+    """Raises for what other systems allow behind CREATE TABLE, with what to write instead."""
+    if reader.sees("AS"):
+        raise FormError(
+            "CREATE TABLE ... AS is not supported: a table holds input",
+            reader.offset,
+            f"write `CREATE MATERIALIZED VIEW {name} AS SELECT ...`",
+        )
+    if reader.sees("USING"):
+        raise FormError(
+            "USING is not supported: sqlmig keeps every table in Delta",
+            reader.offset,
+            "leave `USING` out",
+        )
+    raise reader.unexpected(
+        "the end of the statement",
+        "a table has columns, a PRIMARY KEY, PARTITIONED BY and a COMMENT",
+    )

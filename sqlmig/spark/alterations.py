@@ -110,8 +110,7 @@ def next_constraint(stored: StoredTable, table: Table) -> str | None:
     for column in table.columns:
         name = column.name.lower()
         if not column.nullable and current[name].nullable and name not in constraints(stored):
-            check = f"CHECK ({quoted(column.name)} IS NOT NULL)"
-            return f"ADD CONSTRAINT {quoted(_CONSTRAINT + name)} {check}"
+            return _constrain(column.name)
     return None
 
 
@@ -137,8 +136,11 @@ def create_statement(name: str, table: Table, properties: dict[str, str]) -> str
     )
     listed = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in sorted(properties.items()))
     comment = f" COMMENT {literal(table.comment)}" if table.comment else ""
+    layout = ""
+    if table.partitioned_by:
+        layout = f" PARTITIONED BY ({', '.join(map(quoted, table.partitioned_by))})"
     return (
-        f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING delta{comment} "
+        f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING delta{layout}{comment} "
         f"TBLPROPERTIES ({listed})"
     )
 
@@ -168,6 +170,20 @@ def _drop(stored: StoredTable, names: Sequence[str]) -> str:
     if bound:
         return release(bound[0])
     return f"DROP COLUMNS ({', '.join(map(quoted, names))})"
+
+
+def next_lasting_constraint(stored: StoredTable) -> str | None:
+    """The next NOT NULL of a column itself to say by a constraint, which an overwrite keeps."""
+    held = constraints(stored)
+    for column in stored.columns:
+        if not column.nullable and column.name.lower() not in held:
+            return _constrain(column.name)
+    return None
+
+
+def _constrain(column: str) -> str:
+    check = f"CHECK ({quoted(column)} IS NOT NULL)"
+    return f"ADD CONSTRAINT {quoted(_CONSTRAINT + column.lower())} {check}"
 
 
 def release(column: str) -> str:

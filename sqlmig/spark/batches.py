@@ -10,6 +10,7 @@ from sqlmig.program.model import Table
 from sqlmig.spark.changes import Target, write_changes
 from sqlmig.spark.names import quoted
 from sqlmig.spark.progress import Gap
+from sqlmig.spark.raw import RawKeeper
 from sqlmig.spark.streams import BLOCK, CORRUPT, DELETED, FILE, TIME, WHY
 from sqlmig.spark.upsert import ORDER, filled, length_limit, write_rows
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
-_REASON = "__sqlmig_reason"
-_ROW = "__sqlmig_row"
+REASON = "__sqlmig_reason"
+ROW = "__sqlmig_row"
 
 
 @dataclass
@@ -31,6 +32,7 @@ class BatchWriter:
         secrets: values that must not be stored.
         sequence: the column whose greater value is the later one; None for order of arrival.
         deleted_path: where it is kept which keys were deleted, and when; None if nothing needs it.
+        raw: keeps the records of a stream of raw ones, and reads them; else they are rows.
     """
 
     table: Table
@@ -43,6 +45,7 @@ class BatchWriter:
     secrets: tuple[str, ...] = ()
     sequence: str | None = None
     deleted_path: str | None = None
+    raw: RawKeeper | None = None
     failure: Exception | None = field(default=None, init=False)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -56,9 +59,12 @@ class BatchWriter:
     def _write(self, frame: DataFrame, batch: int) -> None:
         from pyspark.sql import functions as F  # noqa: N812
 
-        rows = self._judged(frame).persist()
+        if self.raw is not None:
+            self.raw.keep(frame, batch)  # first: what the table has can then be made again
+            frame = self.raw.reader.read(frame)
+        rows = self.judged(frame).persist()
         try:
-            is_good = F.col(_REASON).isNull()
+            is_good = F.col(REASON).isNull()
             # nothing but counts and short keys: a hash aggregate, in the pass that fills the cache
             file = F.when(F.col(TIME).isNotNull(), F.col(FILE))
             files = (
@@ -75,11 +81,11 @@ class BatchWriter:
             rejected = sum(int(each["all"]) for each in files) - good
             note = self._note(batch, good, rejected)
             if rejected:
-                self._reject(rows.where(F.col(_REASON).isNotNull()), batch, note)
+                self._reject(rows.where(F.col(REASON).isNotNull()), batch, note)
             if good:
                 # names of files are long to sort by, and seldom say more than their times do
                 names = [FILE] if len({each["time"] for each in files}) < len(files) else []
-                ordered = rows.withColumn(ORDER, F.struct(TIME, *names, BLOCK, _ROW))
+                ordered = rows.withColumn(ORDER, F.struct(TIME, *names, BLOCK, ROW))
                 self._keep(ordered.where(is_good), batch, note, has_deletes=deletes > 0)
         finally:
             rows.unpersist()
@@ -92,8 +98,8 @@ class BatchWriter:
         target = Target(self.table, self.table_path, self.sequence, self.deleted_path)
         write_changes(rows, target, note, transaction, has_deletes=has_deletes)
 
-    def _judged(self, frame: DataFrame) -> DataFrame:
-        """The rows with defaults filled in, their order, and why a row is bad."""
+    def judged(self, frame: DataFrame) -> DataFrame:
+        """The rows with defaults filled in, their order, and why a row is bad (REASON)."""
         from pyspark.sql import functions as F  # noqa: N812
 
         values: list[Expression] = []
@@ -121,8 +127,8 @@ class BatchWriter:
             F.col(DELETED),
             F.col(TIME),
             F.col(BLOCK),
-            F.monotonically_increasing_id().alias(_ROW),
-            reason.alias(_REASON),
+            F.monotonically_increasing_id().alias(ROW),
+            reason.alias(REASON),
         )
 
     def note_gap(self, session: SparkSession, gap: Gap) -> None:
@@ -132,7 +138,7 @@ class BatchWriter:
         reason = f"{gap.count} offsets of the batch hold no record any more"
         row = session.range(1).select(
             F.lit(None).cast("string").alias(FILE),
-            F.lit(reason).alias(_REASON),
+            F.lit(reason).alias(REASON),
             F.lit(f"from {gap.start} to {gap.end}").alias(CORRUPT),
         )
         note = self._note(gap.batch, 0, gap.count, is_gap=True)
@@ -142,7 +148,7 @@ class BatchWriter:
         from pyspark.sql import functions as F  # noqa: N812
 
         record = F.to_json(F.struct(*(F.col(quoted(c.name)) for c in self.table.columns)))
-        told = rows.select(FILE, _REASON, F.coalesce(F.col(CORRUPT), record).alias(CORRUPT))
+        told = rows.select(FILE, REASON, F.coalesce(F.col(CORRUPT), record).alias(CORRUPT))
         self._append_rejected(told, batch, note, self.application)
 
     def _append_rejected(self, rows: DataFrame, batch: int, note: str, application: str) -> None:
@@ -158,7 +164,7 @@ class BatchWriter:
                 F.lit(batch).cast("long").alias("batch"),
                 F.current_timestamp().alias("at"),
                 file.alias("file"),
-                F.col(_REASON).alias("reason"),
+                F.col(REASON).alias("reason"),
                 F.col(CORRUPT).alias("record"),
             )
             .write.format("delta")

@@ -64,7 +64,7 @@ def write_changes(
         has_deletes: some rows are deletes.
     """
     session = rows.sparkSession
-    winners = _winners(rows, target, has_deletes=has_deletes).persist()
+    winners = winners_of(rows, target, has_deletes=has_deletes).persist()
     try:
         if target.deleted_path is not None and has_deletes:
             _remember(session, winners, target, transaction)
@@ -77,7 +77,7 @@ def write_changes(
         winners.unpersist()
 
 
-def _winners(rows: DataFrame, target: Target, *, has_deletes: bool) -> DataFrame:
+def winners_of(rows: DataFrame, target: Target, *, has_deletes: bool) -> DataFrame:
     """Of the rows with equal keys only the last, with its sequence."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812

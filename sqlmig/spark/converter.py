@@ -18,7 +18,7 @@ from sqlmig.spark.conversion import Conversion, conversions, converted, find_mis
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import delta_name
 from sqlmig.spark.sessions import Sessions, once_only, transaction_name
-from sqlmig.spark.tables import Tables
+from sqlmig.spark.tables import Tables, overwriting
 from sqlmig.stored import StoredTable
 from sqlmig.warehouse import DeltaWarehouse
 
@@ -135,16 +135,8 @@ class TableConverter:
         with told(f"`{table.name}`", begins=table.location):
             rows = self._rows(folder, self._warehouse.version(folder), mark)
             with once_only(self._warehouse, path, transaction_name(mark)):
-                (
-                    rows.select(*(converted(rows, conversion) for conversion in found))
-                    .write.format("delta")
-                    .mode("overwrite")
-                    .option("overwriteSchema", "true")
-                    .option("userMetadata", mark.to_json())
-                    .option("txnAppId", transaction_name(mark))
-                    .option("txnVersion", "0")
-                    .save(path)
-                )
+                frame = rows.select(*(converted(rows, conversion) for conversion in found))
+                overwriting(frame, mark, transaction_name(mark), stored.partitions).save(path)
         ours = {commit.version for commit in self._tables.commits(folder, mark)}
         for commit in self._warehouse.commits(path, after=stored.version):
             if commit.version not in ours:

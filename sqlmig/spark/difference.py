@@ -78,7 +78,8 @@ def is_fed(
     """Whether the table's change feed tells the way from `before` to `after`.
 
     It does where only plain writes of rows lie between them: a restored version, and a commit that
-    changed the table itself, are compared as a whole.
+    changed the table itself, are compared as a whole. So is one that partitioned it in another
+    way: the feed would give NULL for the partition columns of older files.
     """
     if before.folder != after.folder or before.version >= after.version:
         return False
@@ -92,7 +93,7 @@ def is_fed(
         c for c in warehouse.commits(path, after=before.version) if c.version <= after.version
     ]
     is_whole = len(between) == after.version - before.version
-    return is_whole and all(commit.operation in _PLAIN for commit in between)
+    return is_whole and all(c.operation in _PLAIN and not c.is_rewrite for c in between)
 
 
 def _feed(

@@ -8,7 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from sqlmig.execution.engine import Arrived, Ingested, Mark, Misfit, Period, Written
+from sqlmig.execution.engine import (
+    Arrived,
+    Ingested,
+    Mark,
+    Misfit,
+    Period,
+    RawSource,
+    Written,
+)
 from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.planning.preview import Difference, Prospect
@@ -22,9 +30,11 @@ from sqlmig.spark.failures import told
 from sqlmig.spark.hooks import HookContext
 from sqlmig.spark.preview import Previewer
 from sqlmig.spark.query import check_reads_only, collect
+from sqlmig.spark.raw_rows import RawRows
 from sqlmig.spark.relations import mentioned, register
 from sqlmig.spark.sessions import Sessions
 from sqlmig.spark.sinks import SinkWriter
+from sqlmig.spark.source_options import OptionReader
 from sqlmig.spark.sources import Ingestion, SourceReader
 from sqlmig.spark.statements import execute
 from sqlmig.spark.streaming import StreamingTables, misfits
@@ -77,6 +87,7 @@ class SparkEngine:
         self._streaming = StreamingTables(self.sessions, warehouse, self._tables)
         self._converter = TableConverter(self.sessions, warehouse, self._tables)
         self._sources = SourceReader(project_root, secrets)
+        self._raw = RawRows(self.sessions, warehouse, OptionReader(project_root, secrets))
         self._arrivals = Arrivals(project_root)
         self._sinks = SinkWriter(self.sessions, warehouse, project_root, secrets)
 
@@ -134,6 +145,31 @@ class SparkEngine:
     ) -> Written:
         """Check the rows, cast them and bring the schema to `table`. May be called again."""
         return self._converter.convert(table, folder, renamed, mark, has_new_key=has_new_key)
+
+    @_operation
+    def lay_out(self, name: str, folder: str, columns: Sequence[str], mark: Mark) -> Written:
+        """Write the rows in `folder` anew, partitioned by `columns`, in one commit."""
+        return self._tables.lay_out(name, folder, columns, mark)
+
+    @_operation
+    def fill_columns(
+        self,
+        program: Program,
+        name: str,
+        folder: str,
+        columns: Sequence[str],
+        sources: Sequence[RawSource],
+        mark: Mark,
+    ) -> Written:
+        """Give new columns of a table the values that raw records have for its rows."""
+        return self._raw.fill(program, name, folder, columns, sources, mark)
+
+    @_operation
+    def rebuild_table(
+        self, program: Program, name: str, folder: str, sources: Sequence[RawSource], mark: Mark
+    ) -> Ingested:
+        """Bring into an empty table what its sources' raw records say. May be called again."""
+        return self._raw.rebuild(program, name, folder, sources, mark)
 
     @_operation
     def empty_table(self, table: Table, folder: str, mark: Mark) -> Written:

@@ -32,7 +32,21 @@ _KEY = "__sqlmig_key"
 
 
 def kafka_stream(session: SparkSession, table: Table, options: Mapping[str, str]) -> DataFrame:
-    """The records of a Kafka source, from the earliest on unless `startingOffsets` says otherwise.
+    """The rows of a Kafka source, from the earliest on unless `startingOffsets` says otherwise."""
+    return read_kafka(kafka_records(session, options), table, options)
+
+
+def kafka_records(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """The stream of the records as Kafka has them."""
+    parser = {name.lower() for name in PARSER_OPTIONS[options["format"].lower()]}
+    reading = {k: v for k, v in options.items() if k not in _OWN | parser}
+    if not any(key.startswith("starting") for key in reading):
+        reading["startingoffsets"] = "earliest"
+    return session.readStream.format("kafka").options(**reading).load()
+
+
+def read_kafka(raw: DataFrame, table: Table, options: Mapping[str, str]) -> DataFrame:
+    """The rows that records say.
 
     Columns of the table named `_topic`, `_partition`, `_offset`, `_timestamp` and `_key` take up
     what Kafka says of the record. A record without a value deletes the row of its key.
@@ -40,10 +54,6 @@ def kafka_stream(session: SparkSession, table: Table, options: Mapping[str, str]
     from pyspark.sql import functions as F  # noqa: N812
 
     parser = {name.lower() for name in PARSER_OPTIONS[options["format"].lower()]}
-    reading = {k: v for k, v in options.items() if k not in _OWN | parser}
-    if not any(key.startswith("starting") for key in reading):
-        reading["startingoffsets"] = "earliest"
-    raw = session.readStream.format("kafka").options(**reading).load()
     parsing = {key: value for key, value in options.items() if key in parser}
     frame = raw.select(
         F.struct(raw["*"]).alias(_RAW),
@@ -71,7 +81,7 @@ def kafka_stream(session: SparkSession, table: Table, options: Mapping[str, str]
         WHY,
         place.alias(FILE),
         F.lit(None).cast("timestamp").alias(TIME),
-        F.col(f"{_RAW}.offset").alias(BLOCK),
+        F.col(f"{_RAW}.{BLOCK if BLOCK in raw.columns else 'offset'}").alias(BLOCK),
         (F.col(f"{_RAW}.value").isNull() | is_deleted(options)).alias(DELETED),
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlmig.environment import redact
 from sqlmig.errors import EngineError
-from sqlmig.planning.source_options import FILE_FORMATS, problems
+from sqlmig.planning.source_options import FILE_FORMATS, problems, raw_options
 from sqlmig.program.model import Source, Table
 
 _SECRET = re.compile(r"\$\{env:([^}]+)\}")
@@ -64,6 +64,22 @@ class OptionReader:
         if "on_data_loss" in options:
             options["failondataloss"] = str(options["on_data_loss"] == "fail").lower()
         return options
+
+    def meaning(self, source: Source, hidden: list[str]) -> dict[str, str]:
+        """Those options that say what a raw record means; the source itself is not looked at.
+
+        Args:
+            hidden: the values of secrets are added to it.
+
+        Raises:
+            EngineError: a secret is missing.
+        """
+        kind = source.format.lower()
+        given = raw_options(kind, {key.lower(): text for key, text in source.options})
+        return {
+            key: _SECRET.sub(lambda match: self._secret(match[1], source, hidden), text)
+            for key, text in given.items()
+        }
 
     def _secret(self, name: str, source: Source, hidden: list[str]) -> str:
         value = self._secrets(name)

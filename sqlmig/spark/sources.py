@@ -12,12 +12,13 @@ from sqlmig.environment import redact
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Ingested, Mark
 from sqlmig.ledger.records import ConnectorState, RelationState
-from sqlmig.planning.source_options import column_named, reads_changes
+from sqlmig.planning.source_options import column_named, raw_options, reads_changes
 from sqlmig.program.model import Source, Table
 from sqlmig.spark.batches import BatchWriter
 from sqlmig.spark.changes import Target, make_deleted
 from sqlmig.spark.failures import told
 from sqlmig.spark.progress import gaps, messages_behind
+from sqlmig.spark.raw import RawKeeper, RawReader, raw_stream
 from sqlmig.spark.sessions import Sessions
 from sqlmig.spark.source_failures import describe_source
 from sqlmig.spark.source_options import OptionReader
@@ -60,6 +61,11 @@ class Ingestion:
         return self.warehouse.deleted_path(self.connector.folder, self.connector.generation)
 
     @property
+    def raw_path(self) -> str:
+        """Where the raw records are kept."""
+        return self.warehouse.raw_path(self.connector.folder)
+
+    @property
     def checkpoint(self) -> str:
         """Where the offsets are."""
         return self.warehouse.checkpoint_path(self.connector.folder, self.connector.generation)
@@ -100,7 +106,10 @@ class SourceReader:
         with told(what, begins=source.location, secrets=hidden):
             session = sessions.fresh()
             writer = _writer(session, ingestion, options, hidden)
-            frame = open_stream(session, source, ingestion.table, options)
+            if source.retain_raw is not None:
+                frame = raw_stream(session, source, options)
+            else:
+                frame = open_stream(session, source, ingestion.table, options)
             progress = self._run(frame, ingestion, writer, options, what, hidden)
             if options.get("on_data_loss") == "skip":
                 for gap in gaps(progress, _read(ingestion)):
@@ -160,6 +169,21 @@ def _writer(
         secrets=tuple(hidden),
         sequence=sequence,
         deleted_path=deleted,
+        raw=_keeper(ingestion, options, hidden)
+        if ingestion.source.retain_raw is not None
+        else None,
+    )
+
+
+def _keeper(ingestion: Ingestion, options: Mapping[str, str], hidden: Sequence[str]) -> RawKeeper:
+    kind = ingestion.source.format.lower()
+    return RawKeeper(
+        ingestion.raw_path,
+        ingestion.connector.generation,
+        ingestion.application,
+        ingestion.mark.to_json(),
+        RawReader(ingestion.table, kind, raw_options(kind, options)),
+        tuple(hidden),
     )
 
 

@@ -18,6 +18,7 @@ from sqlmig.planning.steps import Blocker
 from sqlmig.planning.table_change import widens
 from sqlmig.program.model import Column, Program, Table, View
 from sqlmig.spark.analysis import schema_of
+from sqlmig.spark.arrived_rows import arrived
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import literal, quoted
 from sqlmig.spark.relations import register, run_query
@@ -27,16 +28,8 @@ from sqlmig.stored import StoredTable, spark_type
 from sqlmig.warehouse import DeltaWarehouse
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
-
-_FEED_SETTINGS = {
-    # The columns of a stream are those that it has now, whatever they were when a row came. Delta
-    # would refuse that without the second one, for what has been renamed or dropped since.
-    "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable": "latest",
-    "spark.databricks.delta.changeDataFeed."
-    "unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
-}
 
 States = Mapping[str, RelationState]
 
@@ -73,8 +66,8 @@ class StreamingTables:
             session = self._sessions.fresh(mark)
             calls = [call.name for call in view.calls]
             register(session, self._warehouse, program, states, _static(program, view), calls)
-            for name in view.streams:
-                rows = self._arrived(session, states[name], arrivals[name])
+            came = {name: arrivals[name] for name in view.streams}
+            for name, rows in arrived(session, self._warehouse, states, came).items():
                 with told(f"`{name}`"):
                     rows.createOrReplaceTempView(quoted(name))
             self._write(session, view, folder, mark, None)
@@ -99,8 +92,8 @@ class StreamingTables:
             calls = [call.name for call in view.calls]
             register(session, self._warehouse, program, states, _static(program, view), calls)
             condition = f"{quoted(period.column)} >= {literal(period.since)}"
-            for name in view.streams:
-                rows = self._arrived(session, states[name], Arrived(None, ""))
+            came = {name: Arrived(None, "") for name in view.streams}
+            for name, rows in arrived(session, self._warehouse, states, came).items():
                 _need(rows.columns, period, f"the stream `{name}`", view)
                 with told(f"`{name}`"):
                     rows.where(condition).createOrReplaceTempView(quoted(name))
@@ -128,32 +121,6 @@ class StreamingTables:
     def _is_written(self, folder: str, mark: Mark) -> bool:
         path = self._warehouse.table_path(folder)
         return self._warehouse.last_transaction(path, transaction_name(mark)) is not None
-
-    def _arrived(self, session: SparkSession, state: RelationState, arrivals: Arrived) -> DataFrame:
-        """The rows that came into a stream, with the columns that it has at `state`."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        path = self._warehouse.table_path(state.folder)
-        with told(f"the table in folder `{state.folder}`"):
-            now = session.read.format("delta").option("versionAsOf", state.version).load(path)
-            if arrivals.versions is None:
-                return now
-            if not arrivals.versions:
-                return now.where("false")
-            for name, value in _FEED_SETTINGS.items():
-                session.conf.set(name, value)
-            feed = (
-                session.read.format("delta")
-                .option("readChangeFeed", "true")
-                .option("startingVersion", arrivals.versions[0])
-                .option("endingVersion", arrivals.versions[-1])
-                .load(path)
-            )
-            came = feed.where(
-                (F.col("_change_type") == "insert")
-                & F.col("_commit_version").isin(list(arrivals.versions))
-            )
-            return came.select(*(F.col(quoted(name)) for name in now.columns))
 
     def _write(
         self,

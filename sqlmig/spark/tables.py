@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Mark, Written
@@ -13,13 +14,17 @@ from sqlmig.spark.alterations import (
     create_statement,
     next_alteration,
     next_constraint,
+    next_lasting_constraint,
 )
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import delta_name, literal, quoted
-from sqlmig.spark.sessions import Sessions, once, transaction_name
+from sqlmig.spark.sessions import Sessions, once, once_only, transaction_name
 from sqlmig.spark.views import RETENTION
 from sqlmig.stored import Commit
 from sqlmig.warehouse import DeltaWarehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameWriter
 
 PROPERTIES = {
     "delta.columnMapping.mode": "name",
@@ -47,7 +52,8 @@ class Tables:
             EngineError: Delta refuses a type, or the folder holds something else.
         """
         if self._warehouse.exists(folder):
-            return self.empty(table, folder, mark)
+            self.empty(table, folder, mark)
+            return self.lay_out(table.name, folder, table.layout, mark)
         name = delta_name(self._warehouse.table_path(folder))
         with told(f"`{table.name}`", begins=table.location):
             self._sessions.fresh(mark).sql(create_statement(name, table, PROPERTIES))
@@ -59,6 +65,7 @@ class Tables:
         if self._warehouse.written(folder).rows != 0:
             with told(f"`{table.name}`"):
                 self._sessions.fresh(mark).sql(f"DELETE FROM {name}")
+        self.lay_out(table.name, folder, (), mark)
         self._converge(table, folder, (), mark, keeps_rows=False)
         return self._warehouse.written(folder)
 
@@ -74,6 +81,25 @@ class Tables:
             EngineError: the rows can't be kept, or a default doesn't fit its column.
         """
         self._converge(table, folder, renamed, mark, keeps_rows=True)
+        return self._warehouse.written(folder)
+
+    def lay_out(self, name: str, folder: str, columns: Sequence[str], mark: Mark) -> Written:
+        """Write the rows of a table or stored view anew, partitioned by `columns`, in one commit.
+
+        Raises:
+            EngineError: Delta can't partition by a column of that type.
+        """
+        path = self._warehouse.table_path(folder)
+        application = f"{transaction_name(mark)}/{','.join(columns)}"
+        if self._warehouse.describe(folder).partitions != tuple(columns):
+            with told(f"`{name}` can't be partitioned by ({', '.join(columns)})"):
+                session = self._sessions.fresh(mark)
+                while clause := next_lasting_constraint(self._warehouse.describe(folder)):
+                    session.sql(f"ALTER TABLE {delta_name(path)} {clause}")
+                version = self._warehouse.version(folder)
+                rows = session.read.format("delta").option("versionAsOf", version).load(path)
+                with once_only(self._warehouse, path, application):
+                    overwriting(rows, mark, application, columns).save(path)
         return self._warehouse.written(folder)
 
     def restore(self, folder: str, version: int, mark: Mark) -> Written:
@@ -158,6 +184,19 @@ class Tables:
         session = once(self._sessions.fresh(mark), transaction_name(mark))
         path = self._warehouse.table_path(folder)
         session.sql(f"UPDATE {delta_name(path)} SET {sets} WHERE {where}")
+
+
+def overwriting(
+    rows: DataFrame, mark: Mark, application: str, partitions: Sequence[str]
+) -> DataFrameWriter:
+    """What writes `rows` in place of a Delta table's own, columns too, once for `application`."""
+    writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    options = {"userMetadata": mark.to_json(), "txnAppId": application, "txnVersion": "0"}
+    for name, value in options.items():
+        writer = writer.option(name, value)
+    spelled = {name.lower(): name for name in rows.columns}
+    names = [spelled[name.lower()] for name in partitions]
+    return writer.partitionBy(*names) if names else writer
 
 
 def default_sql(column: Column) -> str:

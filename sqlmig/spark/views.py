@@ -70,6 +70,9 @@ def materialize(
         }
         for name, value in options.items():
             writer = writer.option(name, value)
+        if view.partitioned_by:
+            spelled = {name.lower(): name for name in frame.columns}
+            writer = writer.partitionBy(*(spelled.get(name, name) for name in view.layout))
         with once_only(warehouse, path, transaction_name(mark)):
             writer.save(path)
     if view.is_streaming:  # what is appended from here on, its own readers are told by the feed

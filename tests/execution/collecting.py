@@ -62,6 +62,14 @@ class FakeStorage:
             return 1, 8
         return None
 
+    def old_raw(self, folder: str, before: datetime) -> tuple[int, int] | None:
+        """No raw records are kept here."""
+        return None
+
+    def remove_raw(self, folder: str, before: datetime) -> None:
+        """None are there."""
+        raise AssertionError(folder)
+
     def remove(self, place: Place) -> None:
         """The table or the offsets are gone."""
         self._world.beat()

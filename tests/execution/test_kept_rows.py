@@ -15,7 +15,7 @@ _OTHERS = st.dictionaries(st.sampled_from(["b", "c", "d"]), _TYPES)
 
 @st.composite
 def definitions(draw: st.DrawFn) -> Sequence[Revision]:
-    """A history of one table that keeps column `k`: its type, key and other columns change."""
+    """A history of one table with column `k`: its type, key, layout, other columns change."""
     revisions = []
     for number in range(1, draw(st.integers(2, 5)) + 1):
         others = draw(_OTHERS)
@@ -23,7 +23,9 @@ def definitions(draw: st.DrawFn) -> Sequence[Revision]:
         needed = draw(st.sampled_from(["", " NOT NULL", " PRIMARY KEY"]))
         columns[0] += needed
         listed = ", ".join(draw(st.permutations(columns)))
-        revisions.append(Revision(f"r{number}", f"CREATE TABLE t ({listed});"))
+        layout = draw(st.sampled_from(["", *others])) if others else ""
+        partitioned = f" PARTITIONED BY ({layout})" if layout else ""
+        revisions.append(Revision(f"r{number}", f"CREATE TABLE t ({listed}){partitioned};"))
     return revisions
 
 

@@ -32,7 +32,7 @@ from sqlmig.planning.steps import (
     action_from_dict,
     action_to_dict,
 )
-from sqlmig.planning.table_steps import ConvertTable
+from sqlmig.planning.table_steps import ConvertTable, LayOut
 from sqlmig.planning.volume import size
 from tests.fakes import Pipeline, Revision, World
 
@@ -132,6 +132,8 @@ ACTIONS: list[tuple[Action, str]] = [
         "rewrite table `t`: cast `a` from int to string",
     ),
     (ConvertTable("t", ("add the primary key (a)",)), "alter table `t`: add the primary key (a)"),
+    (LayOut("t", ("a", "b"), 1), "rewrite `t`: partitioned by (a, b)"),
+    (LayOut("v", ()), "rewrite `v`: not partitioned"),
     (EmptyTable("t"), "empty table `t`"),
     (Attach("t", "t"), "attach `t`"),
     (RestoreTable("t", "t", 3, "t@1", True, (("a", "b"),)), "restore `t` to version 3"),
