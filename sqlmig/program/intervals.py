@@ -1,0 +1,48 @@
+"""Lengths of time as Spark writes them: `10 minutes`, `1 hour 30 minutes`. In microseconds. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+from sqlmig.program.lexer import STRING, Token, string_value
+
+_SECOND = 1_000_000
+_UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": _SECOND,
+    "minute": 60 * _SECOND,
+    "hour": 3_600 * _SECOND,
+    "day": 86_400 * _SECOND,
+    "week": 7 * 86_400 * _SECOND,
+}
+_PART = re.compile(r"([+-]?)\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?(?![a-z])\s*")
+
+
+def read_interval(text: str) -> int | None:
+    """A length of time.
+
+    Args:
+        text: numbers, each with a unit; a fraction has seconds. `interval` may stand before them.
+
+    Returns:
+        Microseconds. None where it is none, or its length is not fixed (months, years).
+    """
+    text = text.strip().lower().removeprefix("interval").strip()
+    total, at = Fraction(0), 0
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None or part[3] not in _UNITS or ("." in part[2] and part[3] != "second"):
+            return None
+        total += Fraction(f"{part[1]}{part[2]}") * _UNITS[part[3]]
+        at = part.end()
+    return int(total) if at and total.denominator == 1 else None
+
+
+def interval_of(tokens: Sequence[Token]) -> int | None:
+    """The length of time that the tokens behind INTERVAL say; None as in `read_interval`."""
+    return read_interval(
+        " ".join(string_value(t.text) if t.kind == STRING else t.text for t in tokens)
+    )
