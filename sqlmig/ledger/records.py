@@ -67,6 +67,9 @@ class RelationState:
         passed: for a streaming table: folder of a stream -> the Delta versions whose rows have
             passed (`0-5,7`).
         is_historical: a streaming table holds rows that an earlier query gave.
+        watermark: for a streaming table with windows: how far its time is, in microseconds since
+            1970 (UTC); None before the first row. Windows that end by then have been emitted.
+        late: rows that passed when their window had been emitted; they are in none.
     """
 
     folder: str
@@ -82,6 +85,8 @@ class RelationState:
     taken_back: RelationState | None = None
     passed: Mapping[str, str] = field(default_factory=dict)
     is_historical: bool = False
+    watermark: int | None = None
+    late: int = 0
 
     @property
     def contents(self) -> PinnedContents:
@@ -139,6 +144,10 @@ class RelationState:
             data["passed"] = dict(sorted(self.passed.items()))
         if self.is_historical:
             data["is_historical"] = True
+        if self.watermark is not None:
+            data["watermark"] = self.watermark
+        if self.late:
+            data["late"] = self.late
         return data
 
     @staticmethod
@@ -159,6 +168,8 @@ class RelationState:
             taken_back=RelationState.from_dict(later) if later else None,
             passed=data.get("passed", {}),
             is_historical=data.get("is_historical", False),
+            watermark=data.get("watermark"),
+            late=data.get("late", 0),
         )
 
 

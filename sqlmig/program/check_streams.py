@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
 from typing import NamedTuple
 
 from sqlmig.program.lexer import NUMBER, WORD, Token, match_parentheses, tokenize
@@ -101,7 +102,7 @@ def stateful(tokens: Sequence[Token], allowed: Set[int] = frozenset()) -> Iterat
         allowed: indexes of tokens that don't, where they stand.
     """
     has_windows = any(
-        a.word in _WINDOWS and b.text == "(" for a, b in zip(tokens, tokens[1:], strict=False)
+        token.word in _WINDOWS and after.text == "(" for token, after in pairwise(tokens)
     )
     for i, token in enumerate(tokens):
         if i in allowed:

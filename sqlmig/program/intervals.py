@@ -1,13 +1,15 @@
-"""Lengths of time as Spark writes them: `10 minutes`, `1 hour 30 minutes`. In microseconds. Pure."""
+"""Lengths of time and points in time as Spark writes them, in microseconds. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 
 from sqlmig.program.lexer import STRING, Token, string_value
 
+_EPOCH = datetime(1970, 1, 1)
 _SECOND = 1_000_000
 _UNITS = {
     "microsecond": 1,
@@ -46,3 +48,34 @@ def interval_of(tokens: Sequence[Token]) -> int | None:
     return read_interval(
         " ".join(string_value(t.text) if t.kind == STRING else t.text for t in tokens)
     )
+
+
+def time_text(at: int) -> str:
+    """A point in time as Spark writes it, in UTC: `2026-06-10 18:30:00`.
+
+    Args:
+        at: microseconds since 1970; what lies beyond the years 1 to 9999 is told as their end.
+    """
+    first, last = (_microseconds(edge) for edge in (datetime.min, datetime.max))
+    return str(_EPOCH + timedelta(microseconds=min(max(at, first), last)))
+
+
+def read_time(text: str) -> int | None:
+    """A date or timestamp in microseconds since 1970; None where it is none.
+
+    Args:
+        text: as ISO 8601 and Spark write it; without an offset it is in UTC.
+    """
+    text = text.strip()
+    iso = text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text
+    try:
+        at = datetime.fromisoformat(iso)
+    except ValueError:
+        return None
+    if at.tzinfo is not None:
+        at = at.astimezone(timezone.utc).replace(tzinfo=None)
+    return _microseconds(at)
+
+
+def _microseconds(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(microseconds=1)

@@ -6,14 +6,14 @@ Rule `whole-windows`. Let the query be `SELECT ... FROM STREAM t WATERMARK ts ..
 window starts a < b, the query over the rows of `t` with a <= ts < b gives exactly those rows of the
 query over all of `t` whose window starts at a or later and before b.
 
-Proof. Each row that reaches the grouping comes from one row of `t`: `t` stands in the outermost FROM
-itself, once, and never right of an outer or semi join. Its window is a function of that row's `ts`
-alone: the window [s, s + length) that holds it, where s lies on the grid. a and b lie on the grid,
-so a <= ts < b just when a <= s < b. So the restriction keeps or drops whole windows. The window is
-one of the grouping expressions of the only grouping there is (no ROLLUP, CUBE, GROUPING SETS), so
-no group has rows of two windows, and a group is kept with all of its rows or dropped with all of
-them. HAVING and the SELECT list see one group; nothing else gathers rows (no DISTINCT, ORDER BY,
-LIMIT, OVER, set operation). Rows whose `ts` is NULL are in no window: Spark drops them there.
+Proof. Each row that reaches the grouping comes from one row of `t`: `t` stands in the outermost
+FROM itself, once, and never right of an outer or semi join. Its window is a function of that row's
+`ts` alone: the window [s, s + length) that holds it, where s lies on the grid. a and b lie on the
+grid, so a <= ts < b just when a <= s < b. So the restriction keeps or drops whole windows. The
+window is one of the grouping expressions of the only grouping there is (no ROLLUP, CUBE, GROUPING
+SETS), so no group has rows of two windows, and a group is kept with all of its rows or dropped with
+all of them. HAVING and the SELECT list see one group; nothing else gathers rows (no DISTINCT, ORDER
+BY, LIMIT, OVER, set operation). Rows whose `ts` is NULL are in no window: Spark drops them there.
 
 Therefore the state of such a table is one number: the watermark. All windows that end at it or
 before it have been emitted, from all rows that there were then; all others come later.
@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from sqlmig.program.check_streams import (
     VIEW_HINT,
@@ -86,8 +87,10 @@ class Windowing:
         Args:
             latest: the greatest time among them; None where none has one.
         """
-        reached = [at for at in (watermark, None if latest is None else latest - self.delay)]
-        return max((at for at in reached if at is not None), default=None)
+        if latest is None:
+            return watermark
+        reached = latest - self.delay
+        return reached if watermark is None else max(watermark, reached)
 
 
 def read_windows(view: View) -> Windowing | None:
@@ -228,9 +231,8 @@ def _grid(
             found.append(Problem(message, tokens[i].start, f"{hint} and name what else groups"))
             return None
     for first, last in _split(words, depths, begin, end, 0):
-        if words[first] == "WINDOW" and first + 1 < last and words[first + 1] == "(":
-            if words[last - 1] == ")":
-                return _window(tokens, depths, marked, first, last, found)
+        if words[first : first + 2] == ["WINDOW", "("] and words[last - 1] == ")":
+            return _window(tokens, depths, marked, first, last, found)
     found.append(Problem("groups by no window of time", tokens[groups[0]].start, hint))
     return None
 
@@ -356,7 +358,7 @@ def _named(tokens: Sequence[Token], item: tuple[int, int]) -> tuple[Sequence[Tok
 
 def _may_be_a_column(program: Program, view: View, tokens: Sequence[Token]) -> bool:
     """Whether `window.start` may be a field of something that is called `window`."""
-    for token, after in zip(tokens, tokens[1:], strict=False):
+    for token, after in pairwise(tokens):
         if token.folded == "window" and token.is_name and after.text not in ("(", "."):
             return True
     for name in view.reads:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Arrived, Mark, Period, Written
+from sqlmig.execution.engine import Arrived, Mark, Measured, Period, Span, Written
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.steps import Blocker
 from sqlmig.planning.table_change import widens
@@ -22,6 +22,7 @@ from sqlmig.spark.failures import told
 from sqlmig.spark.names import literal, quoted
 from sqlmig.spark.relations import register, run_query
 from sqlmig.spark.sessions import Sessions, once_only, transaction_name
+from sqlmig.spark.spans import measured, within
 from sqlmig.spark.tables import Tables, storage_type
 from sqlmig.stored import StoredTable, spark_type
 from sqlmig.warehouse import DeltaWarehouse
@@ -37,6 +38,8 @@ _FEED_SETTINGS = {
     "spark.databricks.delta.changeDataFeed."
     "unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
 }
+
+_EVERYTHING = Arrived(None, "")
 
 States = Mapping[str, RelationState]
 
@@ -55,6 +58,27 @@ class StreamingTables:
         self._warehouse = warehouse
         self._tables = tables
 
+    def measure(
+        self,
+        view: View,
+        states: States,
+        arrivals: Mapping[str, Arrived],
+        column: str,
+        over: int | None,
+    ) -> Measured:
+        """The times of the rows that came into the one stream of a table with windows.
+
+        Args:
+            over: rows of an earlier time are late; in microseconds since 1970.
+
+        Raises:
+            EngineError: the stream can't be read, or its column is no TIMESTAMP.
+        """
+        (name,) = view.streams
+        rows = self._arrived(self._sessions.fresh(), states[name], arrivals[name])
+        with told(f"`{name}`"):
+            return measured(rows, column, over)
+
     def advance(
         self,
         program: Program,
@@ -63,8 +87,12 @@ class StreamingTables:
         arrivals: Mapping[str, Arrived],
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
         """Append what the query gives of the rows that came; one commit, also if that is nothing.
+
+        Args:
+            span: for a table with windows: it gives what it gives of all rows of its stream in it.
 
         Raises:
             EngineError: the query fails; nothing was written.
@@ -74,8 +102,10 @@ class StreamingTables:
             calls = [call.name for call in view.calls]
             register(session, self._warehouse, program, states, _static(program, view), calls)
             for name in view.streams:
-                rows = self._arrived(session, states[name], arrivals[name])
+                came = arrivals[name] if span is None else _EVERYTHING
+                rows = self._arrived(session, states[name], came)
                 with told(f"`{name}`"):
+                    rows = rows if span is None else within(rows, span)
                     rows.createOrReplaceTempView(quoted(name))
             self._write(session, view, folder, mark, None)
         return self._warehouse.written(folder, by=mark)
@@ -88,8 +118,12 @@ class StreamingTables:
         period: Period,
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
         """Replace the rows of a period by what the query gives of the streams' rows of it.
+
+        Args:
+            span: for a table with windows: the rows of its stream that make those of the period.
 
         Raises:
             EngineError: the query fails, or gives a row outside the period; nothing was written.
@@ -100,10 +134,12 @@ class StreamingTables:
             register(session, self._warehouse, program, states, _static(program, view), calls)
             condition = f"{quoted(period.column)} >= {literal(period.since)}"
             for name in view.streams:
-                rows = self._arrived(session, states[name], Arrived(None, ""))
-                _need(rows.columns, period, f"the stream `{name}`", view)
+                rows = self._arrived(session, states[name], _EVERYTHING)
+                if span is None:
+                    _need(rows.columns, period, f"the stream `{name}`", view)
                 with told(f"`{name}`"):
-                    rows.where(condition).createOrReplaceTempView(quoted(name))
+                    rows = rows.where(condition) if span is None else within(rows, span)
+                    rows.createOrReplaceTempView(quoted(name))
             columns = [column.name for column in self._warehouse.describe(folder).columns]
             _need(columns, period, f"`{view.name}`", view)
             self._write(session, view, folder, mark, condition)
