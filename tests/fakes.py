@@ -471,7 +471,7 @@ class FakeEngine(FakeWarehouse):
         mark: Mark,
         span: Span | None = None,
     ) -> Written:
-        """Rows whose column is at least the number `since` are replaced; or windows from then on."""
+        """Rows whose column is at least the number `since` are replaced; or windows since then."""
         if span is not None:
             return self._backfill_windows(view, states, period, folder, mark, span)
         since = int(period.since)

@@ -27,7 +27,7 @@ from sqlmig.planning import directives
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.canonical import materialization_fingerprint
-from sqlmig.program.intervals import read_time, time_text
+from sqlmig.program.intervals import interval_text, read_time, time_text
 from sqlmig.program.model import Program, View
 from sqlmig.program.windows import (
     Windowing,
@@ -158,9 +158,5 @@ def _around(program: Program, view: View) -> str:
 
 def _words(windowing: Windowing) -> str:
     start = windowing.start % windowing.length
-    offset = f" from {_seconds(start)} on" if start else ""
-    return f"{_seconds(windowing.length)} of `{windowing.stream}.{windowing.column}`{offset}"
-
-
-def _seconds(length: int) -> str:
-    return f"{length / 1_000_000:,g} s"
+    offset = f" from {interval_text(start)} on" if start else ""
+    return f"{interval_text(windowing.length)} of `{windowing.stream}.{windowing.column}`{offset}"

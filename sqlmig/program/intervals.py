@@ -50,6 +50,14 @@ def interval_of(tokens: Sequence[Token]) -> int | None:
     )
 
 
+def interval_text(length: int) -> str:
+    """A length of time in the largest unit that it is a whole number of: `90 minutes`."""
+    units = (unit for unit in _UNITS if unit != "week" and length % _UNITS[unit] == 0)
+    *_, unit = units
+    count = length // _UNITS[unit]
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
+
+
 def time_text(at: int) -> str:
     """A point in time as Spark writes it, in UTC: `2026-06-10 18:30:00`.
 

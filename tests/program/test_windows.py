@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlmig.program.intervals import read_interval
+from sqlmig.program.intervals import interval_text, read_interval, read_time, time_text
 from sqlmig.program.model import Program, View
 from sqlmig.program.parse import parse_program
 from sqlmig.program.query import read_query
@@ -49,7 +49,7 @@ def streaming(query: str, columns: str = "") -> tuple[Program, View]:
         ),
         (
             "SELECT round(avg(a) FILTER (WHERE a > 1), 2) AS n FROM STREAM(t) AS x ! "
-            "GROUP BY WINDOW(ts, \"1 day\"), a + (1)",
+            'GROUP BY WINDOW(ts, "1 day"), a + (1)',
             (10, 1440, 0),
         ),
         (
@@ -118,8 +118,7 @@ W = "window(ts, '10 minutes')"
             "groups by windows whose length can't be read",
         ),
         (
-            "SELECT max(a) AS n FROM STREAM t WATERMARK ts DELAY OF INTERVAL 1 MONTH "
-            f"GROUP BY {W}",
+            f"SELECT max(a) AS n FROM STREAM t WATERMARK ts DELAY OF INTERVAL 1 MONTH GROUP BY {W}",
             "has a WATERMARK whose delay has no fixed length",
         ),
         (
@@ -135,7 +134,10 @@ W = "window(ts, '10 minutes')"
             "has windows of two kinds",
         ),
         (f"SELECT DISTINCT a FROM STREAM t ! GROUP BY a, {W}", "has DISTINCT over a stream"),
-        (f"SELECT max(a) AS n FROM STREAM t ! GROUP BY {W} ORDER BY n", "has ORDER BY over a stream"),
+        (
+            f"SELECT max(a) AS n FROM STREAM t ! GROUP BY {W} ORDER BY n",
+            "has ORDER BY over a stream",
+        ),
         (
             f"SELECT sum(max(a)) OVER () AS n FROM STREAM t ! GROUP BY {W}",
             "has a window function over a stream",
@@ -177,7 +179,11 @@ def test_what_could_let_rows_of_two_windows_meet_is_refused(query: str, message:
 @pytest.mark.parametrize(
     ("query", "columns", "expected"),
     [
-        (f"SELECT window.start, window.end, max(a) AS n FROM STREAM t ! GROUP BY {W}", "", {"start"}),
+        (
+            f"SELECT window.start, window.end, max(a) AS n FROM STREAM t ! GROUP BY {W}",
+            "",
+            {"start"},
+        ),
         (f"SELECT max(a) AS n, {W}.start AS w, a b FROM STREAM t ! GROUP BY {W}, a", "", {"w"}),
         (f"SELECT max(a), window.start w FROM STREAM t ! GROUP BY {W}", "(n, Began)", {"began"}),
         (f"SELECT window.end AS w, max(ts) AS start FROM STREAM t ! GROUP BY {W}", "", set()),
@@ -244,3 +250,22 @@ def test_a_window_is_over_just_when_it_ends_at_the_watermark_or_before(
 )
 def test_lengths_of_time_are_read_as_spark_writes_them(text: str, seconds: float | None) -> None:
     assert read_interval(text) == (None if seconds is None else round(seconds * 1_000_000))
+
+
+@pytest.mark.parametrize(
+    "text", ["1 hour", "90 minutes", "14 days", "25 hours", "1,001 milliseconds"]
+)
+def test_a_length_of_time_is_told_in_its_largest_unit(text: str) -> None:
+    length = read_interval(text.replace(",", ""))
+    assert length is not None
+    assert interval_text(length) == text
+
+
+def test_points_in_time_are_read_in_utc_and_told_within_the_years_that_there_are() -> None:
+    assert read_time("2026-06-10") == read_time("2026-06-10T02:00+02:00")
+    at = read_time(" 2026-06-10 00:00:00.5Z ")
+    assert at is not None
+    assert time_text(at) == "2026-06-10 00:00:00.500000"
+    assert time_text(-(10**18)) == "0001-01-01 00:00:00"
+    assert time_text(10**18) == "9999-12-31 23:59:59.999999"
+    assert read_time("yesterday") is None
