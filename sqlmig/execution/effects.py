@@ -13,7 +13,6 @@ from sqlmig.execution.outcome import Outcome, connector_changed, fresh, relation
 from sqlmig.execution.sink_effects import sink_change
 from sqlmig.execution.stopping import wait_until_stopped
 from sqlmig.execution.stream_effects import StreamEffects
-from sqlmig.execution.streams import whole, windows_so_far
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import ConnectorState, Cut, RelationState
 from sqlmig.planning.request import observe
@@ -50,7 +49,6 @@ from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint
 from sqlmig.program.model import Program, RelationKind, Table, View
-from sqlmig.program.windows import read_windows
 
 HookLoader = Callable[[Plan, RunFunction], Callable[[Any], object]]
 
@@ -92,6 +90,7 @@ class Effects:
         Args:
             is_repeated: an earlier process started this step and may have made its effect.
         """
+        rows: int | None
         match step.action:
             case Stop():
                 return self._stop()
@@ -141,7 +140,8 @@ class Effects:
                 state, rows = self._streams(step).backfill(self._target, step.action)
                 return relation_changed(step.action.relation, state, rows)
             case RestoreStream():
-                return self._restore_stream(step, step.action, is_repeated)
+                state, rows, note = self._streams(step).restore(self._target, step.action)
+                return relation_changed(step.action.relation, state, rows, note)
             case Detach(relation):
                 return Outcome({"removed": [relation]})
             case _:
@@ -262,14 +262,6 @@ class Effects:
             return replace(outcome, note=f"computed: {error.message}")
         return relation_changed(view.name, replace(known, version=written.version), 0)
 
-    def _restore_stream(self, step: Step, action: RestoreStream, is_repeated: bool) -> Outcome:
-        restored = self._streams(step).restore(self._target, action)
-        if isinstance(restored, str):
-            outcome = self._bootstrap(step, action.relation, action.folder, is_repeated)
-            return replace(outcome, note=f"made anew: {restored}")
-        state, rows, note = restored
-        return relation_changed(action.relation, state, rows, note)
-
     def _restore_table(self, step: Step, action: RestoreTable) -> Outcome:
         table = self._table(action.relation, action.stage)
         was = self._cut.relations[action.relation]
@@ -342,37 +334,26 @@ class Effects:
 
     def _bootstrap(self, step: Step, name: str, folder: str, is_repeated: bool) -> Outcome:
         view = self._view(name)
+        if view.is_streaming:
+            state, count = self._streams(step).begin(self._target, view, folder)
+            return relation_changed(name, state, count)
         mark = materialization_fingerprint(self._target, name)
         inputs = self._input_contents(view)
-        passed = whole(self._warehouse, view, self._cut.relations) if view.is_streaming else {}
-        windowing = read_windows(view)
-        watermark, span = None, None
-        wanted = self._target.stored_reads(name)
-        states = {n: s for n, s in self._cut.relations.items() if n in wanted}
-        if windowing is not None:
-            watermark, span = windows_so_far(self._engine, view, windowing, states)
-        was = self._cut.relations.get(name)
         empty = RelationState(folder, view.kind.value, -1, "", mark, inputs)
 
         def made(written: Written, rows: int | None) -> Outcome:
             state = fresh(folder, view.kind, written, mark, inputs)
-            if view.is_streaming:
-                state = replace(state, passed=passed, watermark=watermark)
-                if was is not None and was.folder == folder:
-                    state = altered(state, was)
             return relation_changed(name, state, rows)
 
-        if is_repeated and not view.is_streaming:  # else the engine looks what is left to do
+        if is_repeated:
             version = self._warehouse.find_mark(folder, self._run, step.number)
             if version is not None:
                 written = self._written(folder, empty)
                 return made(written, written.rows)
-        own = replace(
-            self._mark(step, mark, inputs),
-            passed=passed if view.is_streaming else None,
-            watermark=watermark,
-        )
-        written = self._engine.materialize(self._target, view, states, folder, own, span)
+        wanted = self._target.stored_reads(name)
+        states = {n: s for n, s in self._cut.relations.items() if n in wanted}
+        own = self._mark(step, mark, inputs)
+        written = self._engine.materialize(self._target, view, states, folder, own)
         return made(written, written.written if written.written is not None else written.rows)
 
     def _input_contents(self, view: View) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Engine, Mark, Period, Span, Warehouse, Written
-from sqlmig.execution.streams import advanced, find_advance, take_in, whole
+from sqlmig.execution.streams import advanced, find_advance, take_in, whole, windows_so_far
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.request import observe
 from sqlmig.planning.stream_steps import (
@@ -46,6 +46,30 @@ class StreamEffects:
         self._warehouse = warehouse
         self._mark = mark
         self._states = states
+
+    def begin(self, program: Program, view: View, folder: str) -> tuple[RelationState, int | None]:
+        """Make the table of every row that its streams have, anew if it is there."""
+        name = view.name
+        inputs = self._inputs(program, name)
+        watermark, span = windows_so_far(self._engine, view, inputs)
+        empty = RelationState(
+            folder,
+            view.kind.value,
+            -1,
+            "",
+            materialization_fingerprint(program, name),
+            {stream: self._states[stream].content for stream in view.streams},
+            passed=whole(self._warehouse, view, self._states),
+            watermark=watermark,
+        )
+        mark = _position(replace(self._mark, fingerprint=empty.fingerprint), empty)
+        # made again, the engine looks what is left to do
+        written = self._engine.materialize(program, view, inputs, folder, mark, span)
+        state = _at(empty, written, f"{folder}@{written.version}")
+        was = self._states.get(name)
+        if was is not None and was.folder == folder:
+            state = altered(state, was)
+        return state, written.written if written.written is not None else written.rows
 
     def advance(self, program: Program, name: str) -> tuple[RelationState, int]:
         """Let the table take in what came, by the query of `program`; its state and rows written.
@@ -137,12 +161,8 @@ class StreamEffects:
 
     def restore(
         self, program: Program, action: RestoreStream
-    ) -> tuple[RelationState, int, str | None] | str:
-        """Put the table back, or let it go on in place where rows have passed; and a note.
-
-        Returns:
-            A text says why it can't be put back where it has to be made anew then.
-        """
+    ) -> tuple[RelationState, int | None, str | None]:
+        """Put the table back; and a note where it went on in place instead, or was made anew."""
         name = action.relation
         was = self._states[name]
         wanted = materialization_fingerprint(program, name)
@@ -159,7 +179,7 @@ class StreamEffects:
             except EngineError as error:  # its old files were vacuumed
                 why = error.message
         if action.is_rebuilt:
-            return why
+            return *self.begin(program, program.views[name], was.folder), f"made anew: {why}"
         evolve = EvolveStream(name, was.folder, is_historical=True)
         return *self.evolve(program, evolve), f"in place: {why}"
 

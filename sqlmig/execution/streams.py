@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlmig.execution.engine import Arrived, Engine, Mark, Span, Warehouse, Written
 from sqlmig.ledger.records import RelationState
 from sqlmig.program.model import Program, View
-from sqlmig.program.windows import Windowing, read_windows
+from sqlmig.program.windows import read_windows
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,16 @@ def take_in(
 
 
 def windows_so_far(
-    engine: Engine, view: View, windowing: Windowing, inputs: Mapping[str, RelationState]
-) -> tuple[int | None, Span]:
-    """The watermark over all rows of the stream, and the windows that are over by then."""
+    engine: Engine, view: View, inputs: Mapping[str, RelationState]
+) -> tuple[int | None, Span | None]:
+    """The watermark over all rows of the stream, and the windows that are over by then.
+
+    Returns:
+        None twice for a table without windows.
+    """
+    windowing = read_windows(view)
+    if windowing is None:
+        return None, None
     everything = {name: Arrived(None, "") for name in view.streams}
     measured = engine.measure(view, inputs, everything, windowing.column, None)
     watermark = windowing.moved(None, measured.latest)

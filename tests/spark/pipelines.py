@@ -14,7 +14,6 @@ from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from sqlmig.program.model import Program, Table
 from sqlmig.program.parse import parse_program
-from sqlmig.program.windows import read_windows
 from sqlmig.spark.engine import SparkEngine
 from sqlmig.warehouse import DeltaWarehouse
 
@@ -71,9 +70,7 @@ class Pipeline:
         view = self.program.views[name]
         passed = whole(self.warehouse, view, self.states)
         inputs = {stream: self.states[stream].content for stream in view.streams}
-        windowing, watermark, span = read_windows(view), None, None
-        if windowing is not None:
-            watermark, span = windows_so_far(self.engine, view, windowing, self.states)
+        watermark, span = windows_so_far(self.engine, view, self.states)
         mark = replace(self.mark("f1", **inputs), passed=passed, watermark=watermark)
         written = self.engine.materialize(self.program, view, self.states, name, mark, span)
         self.note(name, written)
