@@ -340,6 +340,8 @@ class DeltaWarehouse:
             mark.fingerprint if mark else None,
             mark.inputs if mark else None,
             mark.passed if mark else None,
+            mark.watermark if mark else None,
+            mark.late if mark else 0,
         )
 
     @contextmanager

@@ -21,9 +21,11 @@ from sqlmig.execution.engine import (
     Arrived,
     Ingested,
     Mark,
+    Measured,
     Misfit,
     Period,
     RawSource,
+    Span,
     Written,
 )
 from sqlmig.execution.executor import Executor, check_idle
@@ -48,9 +50,11 @@ from sqlmig.planning.request import Observed, RawRecords, Request
 from sqlmig.planning.sink_steps import CutOverSink
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import Blocker, Plan, RunFunction
+from sqlmig.program.intervals import read_time
 from sqlmig.program.model import EMPTY_PROGRAM, Program, Sink, Source, Table, View
 from sqlmig.program.parse import parse_program
 from sqlmig.program.type_shape import Field
+from sqlmig.program.windows import read_windows
 
 FILE = "pipeline/p.sql"
 _INSERT = re.compile(r"INSERT INTO (\w+) VALUES \((.*)\)")
@@ -238,6 +242,8 @@ class FakeWarehouse:
                     mark.fingerprint if mark else None,
                     mark.inputs if mark else None,
                     mark.passed if mark else None,
+                    mark.watermark if mark else None,
+                    mark.late if mark else 0,
                 )
         return found
 
@@ -429,6 +435,7 @@ class FakeEngine(FakeWarehouse):
         states: Mapping[str, RelationState],
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
         """Replace a view's contents in one commit."""
         self._world.fail_if_broken(view.name)
@@ -439,13 +446,40 @@ class FakeEngine(FakeWarehouse):
 
         self._world.computed.append(view.name)
         if view.is_streaming:
-            rows = [r for s in view.streams for r in stored(s).contents]
+            rows = within([r for s in view.streams for r in stored(s).contents], span)
             if self.find_mark(folder, mark.run, mark.step) is None:
                 self._world.commit(folder, Version((), passing(view, rows), mark))
             now = self._world.newest(folder)
             return self._world.commit(folder, Version((_text(view),), now.contents))
         contents = evaluate(program, view.name, stored)
         return self._world.commit(folder, Version((), (contents,), mark))
+
+    def measure(
+        self,
+        view: View,
+        states: Mapping[str, RelationState],
+        arrivals: Mapping[str, Arrived],
+        column: str,
+        over: int | None,
+    ) -> Measured:
+        """The times of the rows that came."""
+        self._world.beat()
+        times = [json.loads(row)[column] for row in self._came(states, arrivals)]
+        late = 0 if over is None else sum(1 for at in times if at < over)
+        return Measured(max(times, default=None), late)
+
+    def _came(
+        self, states: Mapping[str, RelationState], arrivals: Mapping[str, Arrived]
+    ) -> list[str]:
+        rows: list[str] = []
+        for stream, arrived in arrivals.items():
+            versions = self._world.tables[states[stream].folder]
+            if arrived.versions is None:
+                rows += versions[states[stream].version].contents
+            for number in arrived.versions or ():
+                before = Counter(versions[number - 1].contents)
+                rows += (Counter(versions[number].contents) - before).elements()
+        return rows
 
     def advance(
         self,
@@ -455,18 +489,13 @@ class FakeEngine(FakeWarehouse):
         arrivals: Mapping[str, Arrived],
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
         """Append what the query gives of the rows that came, in one commit."""
         self._world.fail_if_broken(view.name)
-        rows: list[str] = []
-        for stream, arrived in arrivals.items():
-            versions = self._world.tables[states[stream].folder]
-            if arrived.versions is None:
-                rows += versions[states[stream].version].contents
-            for number in arrived.versions or ():
-                before = Counter(versions[number - 1].contents)
-                rows += (Counter(versions[number].contents) - before).elements()
-        new = passing(view, rows)
+        if span is not None:
+            arrivals = {stream: Arrived(None, "") for stream in arrivals}
+        new = passing(view, within(self._came(states, arrivals), span))
         now = self._world.newest(folder)
         self._world.computed.append(view.name)
         written = self._world.commit(
@@ -490,8 +519,11 @@ class FakeEngine(FakeWarehouse):
         period: Period,
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
-        """Rows whose column is at least the number `since` are replaced."""
+        """Rows whose column is at least the number `since` are replaced; or windows since then."""
+        if span is not None:
+            return self._backfill_windows(view, states, period, folder, mark, span)
         since = int(period.since)
         rows = [
             row
@@ -502,6 +534,23 @@ class FakeEngine(FakeWarehouse):
         now = self._world.newest(folder)
         kept = [r for r in now.contents if json.loads(r)["row"][period.column] < since]
         return self._world.commit(folder, Version(now.columns, (*kept, *passing(view, rows)), mark))
+
+    def _backfill_windows(
+        self,
+        view: View,
+        states: Mapping[str, RelationState],
+        period: Period,
+        folder: str,
+        mark: Mark,
+        span: Span,
+    ) -> Written:
+        since = read_time(period.since)
+        assert since is not None
+        now = self._world.newest(folder)
+        kept = [r for r in now.contents if original(json.loads(r))["a"] < since]
+        rows = self._came(states, {stream: Arrived(None, "") for stream in view.streams})
+        new = passing(view, within(rows, span))
+        return self._world.commit(folder, Version(now.columns, (*kept, *new), mark))
 
     def execute(
         self, program: Program, sql: str, states: Mapping[str, RelationState], mark: Mark
@@ -636,7 +685,29 @@ def passing(view: View, rows: Sequence[str]) -> tuple[str, ...]:
     loaded = [json.loads(row) for row in rows]
     if "WHERE" in view.query:
         loaded = [row for row in loaded if not original(row)["a"] % 2]
+    windowing = read_windows(view)
+    if windowing is not None:
+        begins = sorted((windowing.begin(row["a"]), row["a"]) for row in loaded)
+        windows: dict[int, list[int]] = {}
+        for begin, at in begins:
+            windows.setdefault(begin, []).append(at)
+        return tuple(
+            json.dumps({"query": _text(view), "row": {"a": begin}, "rows": times})
+            for begin, times in windows.items()
+        )
     return tuple(json.dumps({"query": _text(view), "row": row}) for row in loaded)
+
+
+def within(rows: Sequence[str], span: Span | None) -> list[str]:
+    """The rows of a span."""
+    if span is None:
+        return list(rows)
+    if span.until is None:
+        return []
+    found = [row for row in rows if json.loads(row)[span.column] < span.until]
+    return [
+        row for row in found if span.since is None or json.loads(row)[span.column] >= span.since
+    ]
 
 
 def original(row: Mapping[str, Any]) -> Mapping[str, Any]:

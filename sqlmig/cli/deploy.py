@@ -376,6 +376,7 @@ def tick_json(tick: Any) -> dict[str, Any]:
         },
         "refreshed": dict(sorted(tick.refreshed.items())),
         "sent": dict(sorted(tick.sent.items())),
+        "late": dict(sorted(tick.late.items())),
         "failures": dict(sorted(tick.failures.items())),
     }
 

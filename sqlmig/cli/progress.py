@@ -49,6 +49,8 @@ def _plain(event: events.Event) -> None:
             pass
         case events.PlanRolledBack(plan):
             say(f"taken back to {plan.deployed or 'base'}")
+        case events.LateRows(relation, rows):
+            say(f"  tick    late `{relation}`  {_rows(rows)} in no window any more")
         case events.Ingestion() | events.Refresh() | events.Sending() | events.TickFailure():
             say(tick_line(event))
         case events.Vacuumed(files, count):

@@ -183,12 +183,22 @@ def _relation_lines(state: Status) -> list[str]:
             "" if relation["bytes"] is None else size(relation["bytes"]),
             f"version {relation['version']}",
             f"at {_clock(relation['last_refresh'])}" if relation["last_refresh"] else "",
-            "historical" if relation["is_historical"] else "",
+            _stream_words(relation),
             "FAILS" if relation["error"] else "",
         )
         for name, relation in state.relations.items()
     ]
     return _aligned(cells, "<<>><<<<")
+
+
+def _stream_words(relation: Mapping[str, Any]) -> str:
+    """What is to be known of a streaming table besides."""
+    words = ["historical"] if relation["is_historical"] else []
+    if relation["watermark"]:
+        words.append(f"watermark {relation['watermark']}")
+    if relation["late"]:
+        words.append(f"{_rows(relation['late'])} late")
+    return ", ".join(words)
 
 
 def _clock(iso: str) -> str:

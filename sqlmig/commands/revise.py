@@ -146,6 +146,7 @@ def suggest_directives(before: Program, after: Program) -> tuple[list[str], list
 
     Whether a table or column was renamed, or one dropped and another added, only a person knows.
     """
+    from sqlmig.planning.windows import has_windows, obstacle
     from sqlmig.program.canonical import fingerprint
 
     up: list[str] = []
@@ -171,7 +172,12 @@ def suggest_directives(before: Program, after: Program) -> tuple[list[str], list
         old_view, new_view = before.views.get(name), after.views.get(name)
         if old_view is None or new_view is None or not old_view.is_streaming:
             continue
-        if new_view.is_streaming and fingerprint(old_view) != fingerprint(new_view):
+        if not new_view.is_streaming or fingerprint(old_view) == fingerprint(new_view):
+            continue
+        if has_windows(before, after, name):
+            if obstacle(before, after, name) is None:
+                up.append(f'# op.in_place("{name}")  # keeps what it has; else it is made anew')
+        else:
             up.append(
                 f'# op.rebuild("{name}")  # makes all its rows anew; else it goes on in place'
             )

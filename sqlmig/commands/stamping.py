@@ -84,6 +84,8 @@ def _found(project: Project, program: Program, deployment: Deployment) -> dict[s
             else materialization_fingerprint(program, name),
             inputs=observed[name].inputs or {},
             passed=observed[name].passed or {},
+            watermark=observed[name].watermark,
+            late=observed[name].late,
             rows=observed[name].rows,
             bytes=observed[name].bytes,
             layout=project.warehouse.describe(name).partitions,

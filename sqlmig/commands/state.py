@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlmig.commands.project import Project
+from sqlmig.program.intervals import time_text
 
 if TYPE_CHECKING:
     from sqlmig.ledger.deployment import Runner
@@ -120,6 +121,8 @@ def status(project: Project) -> Status:
                 "bytes": state.bytes,
                 "folder": state.folder,
                 "is_historical": state.is_historical,
+                "watermark": None if state.watermark is None else time_text(state.watermark),
+                "late": state.late,
                 "last_refresh": _iso(deployment.refreshed.get(name)),
                 "error": deployment.failures.get(name),
             }

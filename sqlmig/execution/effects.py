@@ -14,7 +14,6 @@ from sqlmig.execution.row_effects import row_change
 from sqlmig.execution.sink_effects import sink_change
 from sqlmig.execution.stopping import wait_until_stopped
 from sqlmig.execution.stream_effects import StreamEffects
-from sqlmig.execution.streams import whole
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import ConnectorState, Cut, RelationState
 from sqlmig.planning.request import observe
@@ -92,6 +91,7 @@ class Effects:
         Args:
             is_repeated: an earlier process started this step and may have made its effect.
         """
+        rows: int | None
         match step.action:
             case Stop():
                 return self._stop()
@@ -340,28 +340,25 @@ class Effects:
 
     def _bootstrap(self, step: Step, name: str, folder: str, is_repeated: bool) -> Outcome:
         view = self._view(name)
+        if view.is_streaming:
+            state, count = self._streams(step).begin(self._target, view, folder)
+            return relation_changed(name, state, count)
         mark = materialization_fingerprint(self._target, name)
         inputs = self._input_contents(view)
-        passed = whole(self._warehouse, view, self._cut.relations) if view.is_streaming else {}
-        was = self._cut.relations.get(name)
         empty = RelationState(folder, view.kind.value, -1, "", mark, inputs)
 
         def made(written: Written, rows: int | None) -> Outcome:
             state = fresh(folder, view.kind, written, mark, inputs, view.layout)
-            if view.is_streaming:
-                state = replace(state, passed=passed)
-                if was is not None and was.folder == folder:
-                    state = altered(state, was)
             return relation_changed(name, state, rows)
 
-        if is_repeated and not view.is_streaming:  # else the engine looks what is left to do
+        if is_repeated:
             version = self._warehouse.find_mark(folder, self._run, step.number)
             if version is not None:
                 written = self._written(folder, empty)
                 return made(written, written.rows)
         wanted = self._target.stored_reads(name)
         states = {n: s for n, s in self._cut.relations.items() if n in wanted}
-        own = replace(self._mark(step, mark, inputs), passed=passed if view.is_streaming else None)
+        own = self._mark(step, mark, inputs)
         written = self._engine.materialize(self._target, view, states, folder, own)
         return made(written, written.written if written.written is not None else written.rows)
 

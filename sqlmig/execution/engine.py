@@ -24,6 +24,7 @@ class Mark:
         inputs: for a view's contents: stored input -> content id.
         passed: for rows of a streaming table: its position after them, as in `RelationState`; None
             for a commit that says nothing about that.
+        watermark, late: part of that position, as in `RelationState`.
     """
 
     pipeline: str
@@ -33,6 +34,8 @@ class Mark:
     fingerprint: str | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     passed: Mapping[str, str] | None = None
+    watermark: int | None = None
+    late: int = 0
 
     def to_json(self) -> str:
         """The text put into the commit's `userMetadata`."""
@@ -46,6 +49,10 @@ class Mark:
         }
         if self.passed is not None:
             body["passed"] = dict(self.passed)
+        if self.watermark is not None:
+            body["watermark"] = self.watermark
+        if self.late:
+            body["late"] = self.late
         return json.dumps({"sqlmig": body}, sort_keys=True)
 
     @staticmethod
@@ -61,6 +68,8 @@ class Mark:
                 fingerprint=body["fingerprint"],
                 inputs=body["inputs"],
                 passed=body.get("passed"),
+                watermark=body.get("watermark"),
+                late=body.get("late", 0),
             )
         except (ValueError, KeyError, TypeError):
             return None
@@ -110,6 +119,39 @@ class Period:
 
     column: str
     since: str
+
+
+@dataclass(frozen=True)
+class Span:
+    """The rows of a stream that fill whole windows.
+
+    Args:
+        column: of the stream: a row's time.
+        since: rows of that very time are among them; None for no bound. Microseconds since 1970.
+        until: rows of that very time are not; None where no window is over: then no row is.
+    """
+
+    column: str
+    since: int | None
+    until: int | None
+
+    @property
+    def is_empty(self) -> bool:
+        """No window lies in it."""
+        return self.until is None or (self.since is not None and self.until <= self.since)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The times of rows that came.
+
+    Args:
+        latest: the greatest, in microseconds since 1970; None where no row has one.
+        late: rows that came behind a given time.
+    """
+
+    latest: int | None
+    late: int
 
 
 @dataclass(frozen=True)
@@ -241,8 +283,25 @@ class Engine(Protocol):
         states: Mapping[str, RelationState],
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
-        """Replace the view's contents by its query over the inputs at the versions of `states`."""
+        """Replace the view's contents by its query over the inputs at the versions of `states`.
+
+        `span`: for a streaming table with windows: all that its stream is read of.
+        """
+
+    def measure(
+        self,
+        view: View,
+        states: Mapping[str, RelationState],
+        arrivals: Mapping[str, Arrived],
+        column: str,
+        over: int | None,
+    ) -> Measured:
+        """The times of the rows that came into the one stream of a table with windows.
+
+        `over`: rows of an earlier time are late; in microseconds since 1970.
+        """
 
     def advance(
         self,
@@ -252,8 +311,12 @@ class Engine(Protocol):
         arrivals: Mapping[str, Arrived],
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
-        """Append what a streaming table's query gives of the rows that came into its streams."""
+        """Append what a streaming table's query gives of the rows that came into its streams.
+
+        `span`: for one with windows: it gives what it gives of all rows of its stream in there.
+        """
 
     def evolve(self, program: Program, view: View, folder: str, mark: Mark) -> Written:
         """Bring the schema in `folder` to the streaming table's query, and keep its rows."""
@@ -266,8 +329,12 @@ class Engine(Protocol):
         period: Period,
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
-        """Replace a streaming table's rows of a period by its query over the stream's of it."""
+        """Replace a streaming table's rows of a period by its query over the stream's of it.
+
+        `span`: for one with windows: what its stream is read of, instead of the period's column.
+        """
 
     def execute(
         self, program: Program, sql: str, states: Mapping[str, RelationState], mark: Mark

@@ -83,6 +83,14 @@ class Refresh:
 
 
 @dataclass(frozen=True)
+class LateRows:
+    """Rows came into a streaming table when their window had been emitted: they are in none."""
+
+    relation: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class Sending:
     """A sink sent change rows in a tick."""
 
@@ -140,6 +148,7 @@ Event = (
     | PlanRolledBack
     | Ingestion
     | Refresh
+    | LateRows
     | Sending
     | TickFailure
     | Vacuumed

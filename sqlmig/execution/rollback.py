@@ -47,6 +47,8 @@ def restore_cut(
             state.fingerprint,
             state.inputs,
             state.passed if state.kind == RelationKind.STREAMING_TABLE.value else None,
+            state.watermark,
+            state.late,
         )
         written = warehouse.restore(state.folder, state.version, mark)
         if written is None:

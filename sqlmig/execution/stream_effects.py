@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Engine, Mark, Period, Warehouse, Written
-from sqlmig.execution.streams import advanced, find_advance, whole
+from sqlmig.execution.engine import Engine, Mark, Period, Span, Warehouse, Written
+from sqlmig.execution.streams import advanced, find_advance, take_in, whole, windows_so_far
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.request import observe
 from sqlmig.planning.stream_steps import (
@@ -21,7 +21,9 @@ from sqlmig.planning.stream_steps import (
 )
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import materialization_fingerprint
-from sqlmig.program.model import Program
+from sqlmig.program.intervals import read_time, time_text
+from sqlmig.program.model import Program, View
+from sqlmig.program.windows import Windowing, read_windows
 
 _HINT = (
     "these rows came under the query deployed so far; if it can't take them, let `sqlmig run "
@@ -44,6 +46,30 @@ class StreamEffects:
         self._warehouse = warehouse
         self._mark = mark
         self._states = states
+
+    def begin(self, program: Program, view: View, folder: str) -> tuple[RelationState, int | None]:
+        """Make the table of every row that its streams have, anew if it is there."""
+        name = view.name
+        inputs = self._inputs(program, name)
+        watermark, span = windows_so_far(self._engine, view, inputs)
+        empty = RelationState(
+            folder,
+            view.kind.value,
+            -1,
+            "",
+            materialization_fingerprint(program, name),
+            {stream: self._states[stream].content for stream in view.streams},
+            passed=whole(self._warehouse, view, self._states),
+            watermark=watermark,
+        )
+        mark = _position(replace(self._mark, fingerprint=empty.fingerprint), empty)
+        # made again, the engine looks what is left to do
+        written = self._engine.materialize(program, view, inputs, folder, mark, span)
+        state = _at(empty, written, f"{folder}@{written.version}")
+        was = self._states.get(name)
+        if was is not None and was.folder == folder:
+            state = altered(state, was)
+        return state, written.written if written.written is not None else written.rows
 
     def advance(self, program: Program, name: str) -> tuple[RelationState, int]:
         """Let the table take in what came, by the query of `program`; its state and rows written.
@@ -69,6 +95,9 @@ class StreamEffects:
         view = program.views[name]
         was = self._states[name]
         now = self._evolved(program, name, is_historical=True)
+        windowing = read_windows(view)
+        if windowing is not None:
+            return self._backfill_windows(program, view, action, windowing, now)
         passed = {**now.passed, **whole(self._warehouse, view, self._states)}
         inputs = {stream: self._states[stream].content for stream in view.streams}
         written = self._engine.backfill(
@@ -83,27 +112,76 @@ class StreamEffects:
         state = replace(state, inputs=inputs, passed=passed)
         return altered(state, was), written.written or 0
 
+    def _backfill_windows(
+        self,
+        program: Program,
+        view: View,
+        action: BackfillStream,
+        windowing: Windowing,
+        now: RelationState,
+    ) -> tuple[RelationState, int]:
+        """Make the windows from a time on anew, up to the last that is over.
+
+        What came and has not passed passes here. Every window that is over then was emitted before
+        or begins at `since` or later, or is emitted now: so the earlier of `since` and the end of
+        the last window that had been emitted is where this begins. A row is late if it lies before
+        that, for nothing there is computed.
+        """
+        name = action.relation
+        was = self._states[name]
+        since, over = read_time(action.since), windowing.over(now.watermark)
+        if since is None:
+            raise EngineError(f"`{action.since}` is no time")
+        if over is None:  # there is no window yet that could be made anew
+            state, rows = self._advance(program, name, now)
+            return altered(state, was), rows
+        begin = min(windowing.begin(since), over)
+        advance = find_advance(self._warehouse, view, now, self._states)
+        inputs = self._inputs(program, name)
+        measured = self._engine.measure(view, inputs, advance.arrivals, windowing.column, begin)
+        watermark = windowing.moved(now.watermark, measured.latest)
+        state = replace(
+            now,
+            inputs=advance.inputs,
+            passed=advance.passed,
+            watermark=watermark,
+            late=now.late + measured.late,
+        )
+        written = self._engine.backfill(
+            program,
+            view,
+            inputs,
+            Period(action.column, f"{time_text(begin)}+00:00"),
+            now.folder,
+            _position(replace(self._mark, fingerprint=now.fingerprint), state),
+            Span(windowing.column, begin, windowing.over(watermark)),
+        )
+        after = _at(state, written, f"{now.folder}@{written.version}")
+        return altered(after, was), written.written or 0
+
     def restore(
         self, program: Program, action: RestoreStream
-    ) -> tuple[RelationState, int, str | None]:
-        """Put the table back, or let it go on in place where rows have passed; and a note."""
+    ) -> tuple[RelationState, int | None, str | None]:
+        """Put the table back; and a note where it went on in place instead, or was made anew."""
         name = action.relation
         was = self._states[name]
         wanted = materialization_fingerprint(program, name)
         way = find_way_back(was, None, wanted)
-        note = "in place: rows have passed"
+        why = "rows have passed"
         if way is not None:
             state = way.state
-            mark = replace(self._mark, fingerprint=wanted, inputs=state.inputs, passed=state.passed)
+            mark = _position(replace(self._mark, fingerprint=wanted), state)
             try:
                 written = self._warehouse.restore(state.folder, state.version, mark)
                 if written is None:
                     written = self._engine.restore(state.folder, state.version, mark)
                 return replace(state, version=written.version), 0, None
             except EngineError as error:  # its old files were vacuumed
-                note = f"in place: {error.message}"
+                why = error.message
+        if action.is_rebuilt:
+            return *self.begin(program, program.views[name], was.folder), f"made anew: {why}"
         evolve = EvolveStream(name, was.folder, is_historical=True)
-        return *self.evolve(program, evolve), note
+        return *self.evolve(program, evolve), f"in place: {why}"
 
     def _evolved(self, program: Program, name: str, is_historical: bool) -> RelationState:
         was, now = self._states[name], self._now(name)
@@ -124,15 +202,10 @@ class StreamEffects:
         advance = find_advance(self._warehouse, view, state, self._states)
         if not advance.has_rows:
             return advanced(state, advance, None), 0
-        mark = replace(
-            self._mark,
-            fingerprint=state.fingerprint,
-            inputs=advance.inputs,
-            passed=advance.passed,
-        )
+        mark = replace(self._mark, fingerprint=state.fingerprint)
         inputs = self._inputs(program, name)
-        written = self._engine.advance(program, view, inputs, advance.arrivals, state.folder, mark)
-        return advanced(state, advance, written), written.written or 0
+        taken = take_in(self._engine, program, view, inputs, advance, state, mark)
+        return taken.state, (taken.written.written or 0) if taken.written else 0
 
     def _now(self, name: str) -> RelationState:
         """The table's state with what an earlier process did in this step."""
@@ -145,6 +218,17 @@ class StreamEffects:
     def _inputs(self, program: Program, name: str) -> States:
         wanted = program.stored_reads(name)
         return {n: s for n, s in self._states.items() if n in wanted}
+
+
+def _position(mark: Mark, state: RelationState) -> Mark:
+    """The mark of a commit that leaves the table at the position of `state`."""
+    return replace(
+        mark,
+        inputs=state.inputs,
+        passed=state.passed,
+        watermark=state.watermark,
+        late=state.late,
+    )
 
 
 def _at(state: RelationState, written: Written, content: str) -> RelationState:

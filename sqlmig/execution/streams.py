@@ -1,6 +1,7 @@
 """How far a streaming table is behind its streams, and its state after it took in what came.
 
 It knows no Spark: what came is told by the streams' logs, so where nothing did, none is started.
+One with windows emits those that are over by then (rule `whole-windows` in `program.windows`).
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from sqlmig.execution.engine import Arrived, Warehouse, Written
+from sqlmig.execution.engine import Arrived, Engine, Mark, Span, Warehouse, Written
 from sqlmig.ledger.records import RelationState
-from sqlmig.program.model import View
+from sqlmig.program.model import Program, View
+from sqlmig.program.windows import read_windows
 
 
 @dataclass(frozen=True)
@@ -81,3 +83,77 @@ def advanced(state: RelationState, advance: Advance, written: Written | None) ->
     if written.written == 0:  # no row gave one: the contents are the same
         moved = replace(moved, content=state.content)
     return replace(moved, inputs=advance.inputs, passed=advance.passed)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A streaming table after it took in what came.
+
+    Args:
+        written: None where nothing was committed: no window was over.
+        late: rows that were in no window any more.
+    """
+
+    state: RelationState
+    written: Written | None
+    late: int = 0
+
+
+def take_in(
+    engine: Engine,
+    program: Program,
+    view: View,
+    inputs: Mapping[str, RelationState],
+    advance: Advance,
+    state: RelationState,
+    mark: Mark,
+) -> Taken:
+    """Let a streaming table take in rows that came, in one commit, or none where that adds nothing.
+
+    Args:
+        inputs: the states of all that its query reads.
+        state: of the table, before it.
+        mark: of the commit, without the position.
+
+    Raises:
+        EngineError: the query fails; nothing was written.
+    """
+    windowing = read_windows(view)
+    span = None
+    late = 0
+    if windowing is not None:
+        over = windowing.over(state.watermark)
+        measured = engine.measure(view, inputs, advance.arrivals, windowing.column, over)
+        late = measured.late
+        watermark = windowing.moved(state.watermark, measured.latest)
+        state = replace(state, watermark=watermark, late=state.late + late)
+        span = Span(windowing.column, over, windowing.over(watermark))
+        if span.is_empty:
+            return Taken(advanced(state, advance, None), None, late)
+    mark = replace(
+        mark,
+        inputs=advance.inputs,
+        passed=advance.passed,
+        watermark=state.watermark,
+        late=state.late,
+    )
+    arrivals, folder = advance.arrivals, state.folder
+    written = engine.advance(program, view, inputs, arrivals, folder, mark, span)
+    return Taken(advanced(state, advance, written), written, late)
+
+
+def windows_so_far(
+    engine: Engine, view: View, inputs: Mapping[str, RelationState]
+) -> tuple[int | None, Span | None]:
+    """The watermark over all rows of the stream, and the windows that are over by then.
+
+    Returns:
+        None twice for a table without windows.
+    """
+    windowing = read_windows(view)
+    if windowing is None:
+        return None, None
+    everything = {name: Arrived(None, "") for name in view.streams}
+    measured = engine.measure(view, inputs, everything, windowing.column, None)
+    watermark = windowing.moved(None, measured.latest)
+    return watermark, Span(windowing.column, None, windowing.over(watermark))

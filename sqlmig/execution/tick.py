@@ -19,7 +19,7 @@ from sqlmig.execution.journal import Journal
 from sqlmig.execution.lease import Lease
 from sqlmig.execution.outcome import fresh
 from sqlmig.execution.staleness import is_stale, stale_order
-from sqlmig.execution.streams import Advance, advanced, find_advance
+from sqlmig.execution.streams import Advance, Taken, advanced, find_advance, take_in
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import Cut, Kind, RelationState, Status
 from sqlmig.program.canonical import materialization_fingerprint
@@ -37,6 +37,7 @@ class TickResult:
         is_recorded: the ledger has a record of it: something changed, or failed in a new way.
         sent: sink -> change rows that it was sent.
         hints: of what failed -> what to do about it, where that is known.
+        late: streaming table -> rows that came when their window had been emitted.
     """
 
     ingested: Mapping[str, tuple[int, int]]
@@ -45,6 +46,7 @@ class TickResult:
     is_recorded: bool = True
     sent: Mapping[str, int] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)
+    late: Mapping[str, int] = field(default_factory=dict)
 
 
 class Ticker:
@@ -77,6 +79,7 @@ class Ticker:
         self._hints: dict[str, str] = {}
         self._ingested: dict[str, tuple[int, int]] = {}
         self._refreshed: dict[str, int | None] = {}
+        self._late: dict[str, int] = {}
         self._sent: Mapping[str, int] = {}
 
     def tick(
@@ -103,7 +106,7 @@ class Ticker:
             DeployedMovedError: another program is deployed by now.
         """
         self._failures, self._hints, self._sent = {}, {}, {}
-        self._ingested, self._refreshed = {}, {}
+        self._ingested, self._refreshed, self._late = {}, {}, {}
         self._lease.check()
         journal = self._journal
         check_program(journal.deployment, self._program)
@@ -145,13 +148,20 @@ class Ticker:
                     "ingested": {n: list(v) for n, v in sorted(self._ingested.items())},
                     "refreshed": dict(sorted(self._refreshed.items())),
                     "sent": dict(sorted(self._sent.items())),
+                    "late": dict(sorted(self._late.items())),
                     "failures": dict(sorted(failures.items())),
                     "hints": dict(sorted(hints.items())),
                     **details,
                 },
             )
         return TickResult(
-            self._ingested, self._refreshed, self._failures, is_recorded, self._sent, self._hints
+            self._ingested,
+            self._refreshed,
+            self._failures,
+            is_recorded,
+            self._sent,
+            self._hints,
+            self._late,
         )
 
     def _check(self, deployment: Deployment) -> None:
@@ -199,7 +209,7 @@ class Ticker:
     def _refresh(self, cut: Cut, run: str, skip: Set[str]) -> Cut:
         """Compute what is stale, inputs before readers, independent views at the same time."""
         pending = dict(enumerate(stale_order(self._program)))
-        under_way: dict[Future[tuple[Written, float]], _Job] = {}
+        under_way: dict[Future[tuple[Written | Taken, float]], _Job] = {}
         broken: set[str] = set()
         with ThreadPoolExecutor(self._workers, "sqlmig refresh") as pool:
             while pending or under_way:
@@ -256,38 +266,40 @@ class Ticker:
         advance = find_advance(self._warehouse, job.view, job.state, job.inputs)
         if not advance.has_rows:
             return None, cut.with_relation(job.name, advanced(job.state, advance, None))
-        mark = replace(job.mark, inputs=advance.inputs, passed=advance.passed)
-        return replace(job, mark=mark, advance=advance), cut
+        return replace(job, advance=advance), cut
 
-    def _materialize(self, job: _Job) -> tuple[Written, float]:
+    def _materialize(self, job: _Job) -> tuple[Written | Taken, float]:
         began = time.monotonic()
-        engine, folder = self._engine, job.state.folder
+        engine, program, state = self._engine, self._program, job.state
+        made: Written | Taken
         if job.advance is not None:
-            arrivals = job.advance.arrivals
-            written = engine.advance(
-                self._program, job.view, job.inputs, arrivals, folder, job.mark
-            )
+            made = take_in(engine, program, job.view, job.inputs, job.advance, state, job.mark)
         else:
-            written = engine.materialize(self._program, job.view, job.inputs, folder, job.mark)
-        return written, time.monotonic() - began
+            made = engine.materialize(program, job.view, job.inputs, state.folder, job.mark)
+        return made, time.monotonic() - began
 
     def _collect(
-        self, done: Future[tuple[Written, float]], job: _Job, cut: Cut, broken: set[str]
+        self, done: Future[tuple[Written | Taken, float]], job: _Job, cut: Cut, broken: set[str]
     ) -> Cut:
         try:
-            written, seconds = done.result()
+            made, seconds = done.result()
         except SqlmigError as error:
             self._fail(job.name, error.message, error.hint)
             broken.add(job.name)
             return cut
-        self._refreshed[job.name] = written.rows
-        self._observer(events.Refresh(job.name, written.rows, seconds))
-        if job.advance is not None:
-            return cut.with_relation(job.name, advanced(job.state, job.advance, written))
+        written = made.written if isinstance(made, Taken) else made
+        if written is not None:
+            self._refreshed[job.name] = written.rows
+            self._observer(events.Refresh(job.name, written.rows, seconds))
+        if isinstance(made, Taken):
+            if made.late:
+                self._late[job.name] = made.late
+                self._observer(events.LateRows(job.name, made.late))
+            return cut.with_relation(job.name, made.state)
         kind = RelationKind(job.state.kind)
         fingerprint = job.mark.fingerprint or ""
         layout = job.view.layout
-        state = fresh(job.state.folder, kind, written, fingerprint, job.mark.inputs, layout)
+        state = fresh(job.state.folder, kind, made, fingerprint, job.mark.inputs, layout)
         return cut.with_relation(job.name, state)
 
     def _deliver(self, cut: Cut, run: str, skip: Set[str]) -> Cut:

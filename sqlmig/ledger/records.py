@@ -68,6 +68,9 @@ class RelationState:
             passed (`0-5,7`).
         is_historical: a streaming table holds rows that an earlier query gave.
         layout: the columns that it is partitioned by, in lower case.
+        watermark: for a streaming table with windows: how far its time is, in microseconds since
+            1970 (UTC); None before the first row. Windows that end by then have been emitted.
+        late: rows that passed when their window had been emitted; they are in none.
     """
 
     folder: str
@@ -84,6 +87,8 @@ class RelationState:
     passed: Mapping[str, str] = field(default_factory=dict)
     is_historical: bool = False
     layout: tuple[str, ...] = ()
+    watermark: int | None = None
+    late: int = 0
 
     @property
     def contents(self) -> PinnedContents:
@@ -143,6 +148,10 @@ class RelationState:
             data["is_historical"] = True
         if self.layout:
             data["layout"] = list(self.layout)
+        if self.watermark is not None:
+            data["watermark"] = self.watermark
+        if self.late:
+            data["late"] = self.late
         return data
 
     @staticmethod
@@ -164,6 +173,8 @@ class RelationState:
             passed=data.get("passed", {}),
             is_historical=data.get("is_historical", False),
             layout=tuple(data.get("layout", ())),
+            watermark=data.get("watermark"),
+            late=data.get("late", 0),
         )
 
 

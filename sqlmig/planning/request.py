@@ -16,8 +16,8 @@ class Observed:
     """A Delta table as it is now: its version, and rows and bytes from its statistics.
 
     `fingerprint` and `inputs` come from the mark that sqlmig left in the commit, if it made it. For
-    a streaming table they, and its position `passed`, come from the newest mark that says a
-    position; `passed` is None where no commit since the known version does.
+    a streaming table they, and its position (`passed`, `watermark`, `late`), come from the newest
+    mark that says a position; `passed` is None where no commit since the known version does.
     """
 
     version: int
@@ -26,6 +26,8 @@ class Observed:
     fingerprint: str | None = None
     inputs: Mapping[str, str] | None = None
     passed: Mapping[str, str] | None = None
+    watermark: int | None = None
+    late: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,13 @@ def observe(state: RelationState, now: Observed) -> RelationState:
         # the rows that passed have passed, whoever let them
         if now.passed is None:
             return moved
-        return replace(moved, inputs=now.inputs or {}, passed=now.passed)
+        return replace(
+            moved,
+            inputs=now.inputs or {},
+            passed=now.passed,
+            watermark=now.watermark,
+            late=now.late,
+        )
     if not state.fingerprint or now.fingerprint != state.fingerprint:
         return replace(moved, fingerprint="", inputs={})
     return replace(moved, inputs=now.inputs or {})

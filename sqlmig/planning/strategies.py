@@ -30,10 +30,12 @@ from sqlmig.planning.stream_steps import (
     RestoreStream,
 )
 from sqlmig.planning.table_steps import ConvertTable, LayOut, RebuildTable
+from sqlmig.planning.windows import has_windows, obstacle
 from sqlmig.program.change_kinds import ChangeKind, change_kinds
 from sqlmig.program.diff import Change
 from sqlmig.program.model import Program, RelationKind, View
 from sqlmig.program.query_kinds import query_kinds
+from sqlmig.program.windows import start_columns
 
 _LAY_OUT = "lay out"
 _STEPS: Mapping[type[Any], str] = {
@@ -95,7 +97,8 @@ def _explain(
     query = tuple(k.value for k in query_kinds(program, change.name)) if is_view else ()
     changes = tuple(k.value for k in _changes(before, after, plan, change))
     taken = _taken(change, kind, steps)
-    strategies = tuple(_strategies(change, kind, taken, steps))
+    why_not = {**_WHY_NOT.get(kind, {}), **_why_not_with_windows(before, after, change)}
+    strategies = tuple(_strategies(change, kind, taken, steps, why_not))
     if plan.blockers:
         strategies = tuple(replace(strategy, is_taken=False) for strategy in strategies)
         return RelationPlan(change.name, kind, change.how, query, changes, strategies, ())
@@ -131,7 +134,13 @@ def _taken(change: Change, kind: str, steps: Sequence[Step]) -> str:
     return "in place" if kind == RelationKind.STREAMING_TABLE.value else "alter"
 
 
-def _strategies(change: Change, kind: str, taken: str, steps: Sequence[Step]) -> Iterator[Strategy]:
+def _strategies(
+    change: Change,
+    kind: str,
+    taken: str,
+    steps: Sequence[Step],
+    why_not: Mapping[str, tuple[bool, str]],
+) -> Iterator[Strategy]:
     reason = next((s.cause for s in reversed(steps) if _STEPS[type(s.action)] == taken), "")
     if change.how == "removed":
         yield Strategy("detach", True, True, "no statement creates it any more; its rows are kept")
@@ -149,8 +158,27 @@ def _strategies(change: Change, kind: str, taken: str, steps: Sequence[Step]) ->
         if name == taken:
             yield Strategy(name, True, True, reason or "nothing but its definition changes")
         else:
-            is_possible, why = _WHY_NOT[kind][name]
+            is_possible, why = why_not[name]
             yield Strategy(name, is_possible, False, why)
+
+
+def _why_not_with_windows(
+    before: Program, after: Program, change: Change
+) -> Mapping[str, tuple[bool, str]]:
+    """What else is to be said of the strategies of a streaming table with windows."""
+    view = after.views.get(change.name)
+    if view is None or not view.is_streaming or not has_windows(before, after, change.name):
+        return {}
+    why = obstacle(before, after, change.name)
+    if why is not None:
+        return {"in place": (False, why), "backfill": (False, why)}
+    found = {
+        "in place": (True, "op.in_place keeps the windows that have been emitted"),
+        "backfill": (True, "op.backfill makes the windows from a time on anew"),
+    }
+    if not start_columns(after, view):
+        found["backfill"] = (False, "no column of it is the start of a window")
+    return found
 
 
 _WHY_NOT: Mapping[str, Mapping[str, tuple[bool, str]]] = {

@@ -12,6 +12,7 @@ from sqlmig.program.lexer import line_and_column
 from sqlmig.program.model import Program, Table, View
 from sqlmig.program.query import read_query
 from sqlmig.program.streams import stream_positions
+from sqlmig.program.windows import has_watermark, window_problems
 
 
 def check_streams(draft: Draft) -> None:
@@ -30,7 +31,7 @@ def _blockers(program: Program, view: View) -> Iterator[Blocker]:
                 "write CREATE STREAMING TABLE, or take STREAM out",
             )
         return
-    for problem in problems(view):
+    for problem in window_problems(view) if has_watermark(view) else problems(view):
         message = f"streaming table `{view.name}` {problem.message}"
         yield Blocker(message, _place(view, problem.offset), problem.hint)
     for name in view.streams:

@@ -28,7 +28,8 @@ class EvolveStream:
 class BackfillStream:
     """Replace a streaming table's rows from a time on by what the new query gives of the stream's.
 
-    The rows are told by `column`, which the table and its stream both have.
+    The rows are told by `column`, which the table and its stream both have; in one with windows it
+    is the table's alone, holds the start of a row's window, and `since` is such a start.
     """
 
     relation: str
@@ -41,13 +42,15 @@ class BackfillStream:
 class RestoreStream:
     """Put a streaming table back to how this query left it, rows and position.
 
-    If rows have passed by the time the step runs, it goes on in place instead.
+    If rows have passed by the time the step runs, it goes on in place instead; or is made anew,
+    where it is one with windows and nothing else was asked for (`is_rebuilt`).
     """
 
     relation: str
     folder: str
     version: int
     content: str
+    is_rebuilt: bool = False
 
 
 StreamAction = AdvanceStream | EvolveStream | BackfillStream | RestoreStream

@@ -1,7 +1,8 @@
 """The steps of streaming tables: made, gone on with in place, rebuilt, backfilled, put back. Pure.
 
 A streaming table holds what each row gave under the query that was deployed when it came. So a
-changed query does not make its rows wrong: by default it goes on where the old one stopped.
+changed query does not make its rows wrong: by default it goes on where the old one stopped. One
+with windows is made anew by default, for its rows are what a query gathered.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 from sqlmig.ledger.records import RelationState
-from sqlmig.planning import directives
+from sqlmig.planning import directives, windows
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.steps import (
     Attach,
@@ -27,6 +28,7 @@ from sqlmig.planning.stream_steps import (
 from sqlmig.planning.undo import find_way_back
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import RelationKind, View
+from sqlmig.program.windows import read_windows
 
 _KIND = RelationKind.STREAMING_TABLE.value
 _STRENGTH = (directives.InPlace, directives.Backfill, directives.Rebuild)
@@ -40,16 +42,20 @@ class Decision:
         strategy: `in place`, `rebuild` or `backfill`.
         why: in words.
         asked: the directive that asked for it, or None.
+        can_restore: it is put back to how this query left it, if nothing was emitted since.
     """
 
     strategy: str
     why: str
     asked: directives.Strategy | None = None
+    can_restore: bool = False
 
 
 def decide(draft: Draft) -> dict[str, Decision]:
     """What becomes of the streaming tables that are there and change, or that a hook names."""
     asked = _asked(draft)
+    before, after = draft.request.deployed, draft.target
+    renamed = windows.renamed_tables(draft.request.hops)
     decisions: dict[str, Decision] = {}
     for name in draft.target.order:
         view = draft.target.relations[name]
@@ -65,11 +71,20 @@ def decide(draft: Draft) -> dict[str, Decision]:
         ]
         if name in asked:
             directive, where = asked[name]
+            if not isinstance(directive, directives.Rebuild):
+                found = windows.obstacles(before, after, directive, where, renamed)
+                draft.blockers.extend(found)
             decisions[name] = Decision(_WORDS[type(directive)], f"asked by {where}", directive)
         elif made_anew:
             decisions[name] = Decision("rebuild", f"its stream `{made_anew[0]}` is made anew")
-        elif draft.change("view", name) is not None:
+        elif draft.change("view", name) is None:
+            continue
+        elif not windows.has_windows(before, after, name):
             decisions[name] = Decision("in place", "it goes on where it stopped")
+        elif windows.changes_delay_alone(before, after, name):
+            decisions[name] = Decision("in place", windows.DELAYED)
+        else:
+            decisions[name] = Decision("rebuild", windows.REBUILT, can_restore=True)
     return decisions
 
 
@@ -157,8 +172,10 @@ def plan_stream(draft: Draft, view: View, decisions: dict[str, Decision]) -> Non
         return
     if decision is None:
         return
-    if decision.asked is None and decision.strategy == "in place":
+    if decision.asked is None and (decision.strategy == "in place" or decision.can_restore):
         decision = decisions[name] = _again(draft, view, state, decisions) or decision
+    if decision.can_restore and _put_back(draft, view, state, is_rebuilt=True):
+        return
     if decision.strategy == "rebuild":
         _bootstrap(draft, view, state.folder, _cause(draft, name, decision, "rebuilt"))
     elif isinstance(decision.asked, directives.Backfill):
@@ -196,6 +213,10 @@ def _begin(draft: Draft, view: View) -> None:
     """A streaming table that is not there: taken up where it stopped, or begun."""
     name = view.name
     kept = draft.kept(draft.request.revision, name)
+    if kept is not None and kept.kind == _KIND and _is_other(draft, view, kept):
+        cause = draft.cause("view", name) or "it is not in the warehouse"
+        _bootstrap(draft, view, kept.folder, f"{cause}; rebuilt: {windows.REBUILT}")
+        return
     if kept is not None and kept.kind == _KIND:
         draft.states[name] = kept
         draft.add(
@@ -208,6 +229,14 @@ def _begin(draft: Draft, view: View) -> None:
         return
     cause = draft.cause("view", name) or "it is not in the warehouse"
     _bootstrap(draft, view, draft.new_folder(name), f"{cause}: begun with the earliest row")
+
+
+def _is_other(draft: Draft, view: View, kept: RelationState) -> bool:
+    """Whether one with windows was left by another query."""
+    mark = materialization_fingerprint(draft.target, view.name)
+    return kept.fingerprint != mark and (
+        kept.watermark is not None or read_windows(view) is not None
+    )
 
 
 def _bootstrap(draft: Draft, view: View, folder: str, cause: str) -> None:
@@ -227,22 +256,31 @@ def _bootstrap(draft: Draft, view: View, folder: str, cause: str) -> None:
 
 def _go_on(draft: Draft, view: View, state: RelationState, decision: Decision) -> None:
     name = view.name
-    mark = materialization_fingerprint(draft.target, name)
-    way = find_way_back(state, None, mark) if state.fingerprint != mark else None
     failure = draft.deployment.failures.get(name)
-    if way is not None:
-        draft.states[name] = way.state
-        cause = draft.cause("view", name)
-        draft.add(
-            RestoreStream(name, state.folder, way.state.version, way.state.content),
-            f"{cause}; no row has passed since" if cause else "no row has passed since",
-            writes=draft.volume(name, way.state),
-        )
+    if _put_back(draft, view, state, is_rebuilt=False):
         return
     cause = _cause(draft, name, decision, "in place")
     if failure is not None:
         cause += ", with the rows that the query deployed so far failed on"
     _evolve(draft, view, state, cause)
+
+
+def _put_back(draft: Draft, view: View, state: RelationState, *, is_rebuilt: bool) -> bool:
+    """Let the table be put back to how this query left it; False where there is no way."""
+    name = view.name
+    mark = materialization_fingerprint(draft.target, name)
+    way = find_way_back(state, None, mark) if state.fingerprint != mark else None
+    if way is None:
+        return False
+    draft.states[name] = way.state
+    cause = draft.cause("view", name)
+    since = "no window has been emitted since" if is_rebuilt else "no row has passed since"
+    draft.add(
+        RestoreStream(name, state.folder, way.state.version, way.state.content, is_rebuilt),
+        f"{cause}; {since}" if cause else since,
+        writes=draft.volume(name, way.state),
+    )
+    return True
 
 
 def _evolve(draft: Draft, view: View, state: RelationState, cause: str) -> None:
@@ -262,12 +300,13 @@ def _backfill(
 ) -> None:
     name = view.name
     mark = materialization_fingerprint(draft.target, name)
+    since, words = windows.begin_of(view, asked.since)
     draft.states[name] = replace(
         state, version=-1, content=f"new:{name}", fingerprint=mark, inputs=_contents(draft, view)
     )
     draft.add(
-        BackfillStream(name, state.folder, asked.since, asked.column),
-        f"{cause}; rows with `{asked.column}` from {asked.since} on are made anew, "
+        BackfillStream(name, state.folder, since, asked.column),
+        f"{cause}; rows with `{asked.column}` from {words} on are made anew, "
         "earlier ones stay (historical)",
         reads=_reads(draft, view),
         writes=draft.volume(name, state),
@@ -278,6 +317,8 @@ def _is_historical(draft: Draft, name: str) -> bool:
     """Whether what rows give has changed, and not only what the streams look like."""
     change = draft.change("view", name)
     if change is None:
+        return False
+    if windows.changes_delay_alone(draft.request.deployed, draft.target, name):
         return False
     if change.how == "modified":
         return True

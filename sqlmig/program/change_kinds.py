@@ -15,6 +15,7 @@ from sqlmig.program.diff import Change
 from sqlmig.program.lexer import HINT, Token
 from sqlmig.program.model import Program, Table, View
 from sqlmig.program.query import read_query
+from sqlmig.program.windows import differs_in_delay_alone
 
 
 class ChangeKind(str, Enum):
@@ -121,6 +122,8 @@ def _output(view: View) -> tuple[str, ...] | None:
 
 
 def _query_kinds_of_change(old: View, new: View) -> set[ChangeKind]:
+    if differs_in_delay_alone(old, new):  # which rows are late
+        return {ChangeKind.DATA_SELECTION}
     queries = [read_query(view.query).tokens for view in (old, new)]
     hints = [[t.text for t in tokens if t.kind == HINT] for tokens in queries]
     clauses = [_clauses(tokens) for tokens in queries]

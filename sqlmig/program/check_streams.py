@@ -3,21 +3,27 @@
 It knows tokens and no schema. A streaming table's query is run over the rows that came, piece by
 piece, so it has to be one whose rows over two pieces are the rows over both together: filters,
 projections, `explode`, functions of one row, joins with what is no stream, UNION ALL. Whatever
-could make it another one is named here, in doubt too.
+could make it another one is named here, in doubt too. A query that has a WATERMARK gathers rows in
+windows, and is for `windows` to judge.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
 from typing import NamedTuple
 
 from sqlmig.program.lexer import NUMBER, WORD, Token, match_parentheses, tokenize
 from sqlmig.program.model import View
-from sqlmig.program.streams import stream_tokens
+from sqlmig.program.streams import streamed
 from sqlmig.program.vocabulary import AGGREGATES
 
-_VIEW_HINT = "make it a MATERIALIZED VIEW, or put that part into one"
+VIEW_HINT = "make it a MATERIALIZED VIEW, or put that part into one"
+WATERMARK_HINT = (
+    "for windows of time write FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 MINUTES ... "
+    "GROUP BY window(ts, '1 hour')"
+)
 _WORDS = {
     "DISTINCT": "DISTINCT",
     "EXCEPT": "EXCEPT",
@@ -36,6 +42,7 @@ _WORDS = {
     "SORT": "SORT BY",
     "WATERMARK": "WATERMARK",
 }
+_WINDOWS = frozenset(("SESSION_WINDOW", "WINDOW"))
 _GATHERS = AGGREGATES | {"grouping", "grouping_id"}
 _AGGREGATE = re.compile(r"_AGG(_|$)")
 _BEFORE_BRANCH = frozenset({"FROM", "JOIN", "ALL", "AS", "("})
@@ -72,29 +79,50 @@ def problems(view: View) -> tuple[Problem, ...]:
                 "write FROM STREAM and the name of a table, or CREATE MATERIALIZED VIEW",
             ),
         )
-    found = [*_stateful(tokens), *_misplaced(tokens)]
+    return first_of_each([*stateful(tokens), *misplaced(tokens)])
+
+
+def first_of_each(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """The problems, each message once."""
     first: dict[str, Problem] = {}
-    for problem in found:
+    for problem in problems:
         first.setdefault(problem.message, problem)
     return tuple(first.values())
 
 
-def _stateful(tokens: Sequence[Token]) -> Iterator[Problem]:
+def is_aggregate(word: str) -> bool:
+    """Whether a function of this name gathers rows."""
+    return word.lower() in _GATHERS or _AGGREGATE.search(word.upper()) is not None
+
+
+def stateful(tokens: Sequence[Token], allowed: Set[int] = frozenset()) -> Iterator[Problem]:
+    """What makes rows of the result depend on several rows of the stream.
+
+    Args:
+        allowed: indexes of tokens that don't, where they stand.
+    """
+    has_windows = any(
+        token.word in _WINDOWS and after.text == "(" for token, after in pairwise(tokens)
+    )
     for i, token in enumerate(tokens):
+        if i in allowed:
+            continue
         before = tokens[i - 1].word if i else ""
         after = tokens[i + 1] if i + 1 < len(tokens) else None
         if before == "." or token.kind != WORD:
             continue
         word, is_call = token.word, after is not None and after.text == "("
         if word in _WORDS and _counts(word, before, after):
-            message = f"has {_WORDS[word]} over a stream"
+            message, hint = f"has {_WORDS[word]} over a stream", VIEW_HINT
             if word == "WATERMARK":
-                message = "has a WATERMARK: windows over a stream can't be deployed yet"
-            yield Problem(message, token.start, _VIEW_HINT)
-        elif is_call and (word.lower() in _GATHERS or _AGGREGATE.search(word)):
-            yield Problem(f"aggregates: it calls {word.lower()}()", token.start, _VIEW_HINT)
+                message, hint = "has a WATERMARK that can't be read", WATERMARK_HINT
+            elif word == "GROUP" and has_windows and not allowed:
+                hint = WATERMARK_HINT
+            yield Problem(message, token.start, hint)
+        elif is_call and is_aggregate(word):
+            yield Problem(f"aggregates: it calls {word.lower()}()", token.start, VIEW_HINT)
         elif word == "AGGREGATE" and before == "|>":
-            yield Problem("aggregates", token.start, _VIEW_HINT)
+            yield Problem("aggregates", token.start, VIEW_HINT)
         elif word == "UNION" and (after is None or after.word != "ALL"):
             yield Problem("has UNION, which drops equal rows", token.start, "write UNION ALL")
         elif word in ("RIGHT", "FULL") and after is not None and after.word in ("JOIN", "OUTER"):
@@ -127,7 +155,7 @@ def _counts(word: str, before: str, after: Token | None) -> bool:
             return True
 
 
-def _misplaced(tokens: Sequence[Token]) -> Iterator[Problem]:
+def misplaced(tokens: Sequence[Token]) -> Iterator[Problem]:
     """Streams that are joined with each other, or stand where rows of another relation pass."""
     words = [token.word for token in tokens]
     closing = match_parentheses(words)
@@ -136,7 +164,7 @@ def _misplaced(tokens: Sequence[Token]) -> Iterator[Problem]:
         for i in range(start + 1, end):
             if start > opening.get(i, -1):
                 opening[i] = start
-    pending = sorted(stream_tokens(tokens) & {i for i, w in enumerate(words) if w == "STREAM"})
+    pending = [each.mark for each in streamed(tokens)]
     unions = [i for i, word in enumerate(words) if word == "UNION"]
     seen: set[int] = set()
     branches: dict[tuple[int, int], int] = {}

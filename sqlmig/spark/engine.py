@@ -12,9 +12,11 @@ from sqlmig.execution.engine import (
     Arrived,
     Ingested,
     Mark,
+    Measured,
     Misfit,
     Period,
     RawSource,
+    Span,
     Written,
 )
 from sqlmig.ledger.records import ConnectorState, RelationState
@@ -36,6 +38,7 @@ from sqlmig.spark.sessions import Sessions
 from sqlmig.spark.sinks import SinkWriter
 from sqlmig.spark.source_options import OptionReader
 from sqlmig.spark.sources import Ingestion, SourceReader
+from sqlmig.spark.spans import wrong_watermarks
 from sqlmig.spark.statements import execute
 from sqlmig.spark.streaming import StreamingTables, misfits
 from sqlmig.spark.tables import Tables
@@ -102,6 +105,7 @@ class SparkEngine:
         """
         schemas: dict[str, StructType] = {}
         blockers = list(analyze(self.sessions.fresh(), program, names, schemas))
+        blockers += wrong_watermarks(program, names, schemas)
         for name, folder in sorted((kept or {}).items()):
             if name in schemas:
                 stored = self._warehouse.describe(folder)
@@ -189,9 +193,23 @@ class SparkEngine:
         states: Mapping[str, RelationState],
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
         """Replace the view's contents by its query over the inputs at the versions of `states`."""
-        return materialize(self.sessions, self._warehouse, program, view, states, folder, mark)
+        sessions, warehouse = self.sessions, self._warehouse
+        return materialize(sessions, warehouse, program, view, states, folder, mark, span)
+
+    @_operation
+    def measure(
+        self,
+        view: View,
+        states: Mapping[str, RelationState],
+        arrivals: Mapping[str, Arrived],
+        column: str,
+        over: int | None,
+    ) -> Measured:
+        """The times of the rows that came into the one stream of a table with windows."""
+        return self._streaming.measure(view, states, arrivals, column, over)
 
     @_operation
     def advance(
@@ -202,9 +220,10 @@ class SparkEngine:
         arrivals: Mapping[str, Arrived],
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
         """Append what a streaming table's query gives of the rows that came into its streams."""
-        return self._streaming.advance(program, view, states, arrivals, folder, mark)
+        return self._streaming.advance(program, view, states, arrivals, folder, mark, span)
 
     @_operation
     def evolve(self, program: Program, view: View, folder: str, mark: Mark) -> Written:
@@ -220,9 +239,10 @@ class SparkEngine:
         period: Period,
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
         """Replace a streaming table's rows of a period by its query over the stream's of it."""
-        return self._streaming.backfill(program, view, states, period, folder, mark)
+        return self._streaming.backfill(program, view, states, period, folder, mark, span)
 
     @_operation
     def execute(

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Arrived, Mark, Period, Written
+from sqlmig.execution.engine import Arrived, Mark, Measured, Period, Span, Written
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.steps import Blocker
 from sqlmig.planning.table_change import widens
@@ -23,6 +23,7 @@ from sqlmig.spark.failures import told
 from sqlmig.spark.names import literal, quoted
 from sqlmig.spark.relations import register, run_query
 from sqlmig.spark.sessions import Sessions, once_only, transaction_name
+from sqlmig.spark.spans import measured, within
 from sqlmig.spark.tables import Tables, storage_type
 from sqlmig.stored import StoredTable, spark_type
 from sqlmig.warehouse import DeltaWarehouse
@@ -30,6 +31,8 @@ from sqlmig.warehouse import DeltaWarehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+_EVERYTHING = Arrived(None, "")
 
 States = Mapping[str, RelationState]
 
@@ -48,6 +51,28 @@ class StreamingTables:
         self._warehouse = warehouse
         self._tables = tables
 
+    def measure(
+        self,
+        view: View,
+        states: States,
+        arrivals: Mapping[str, Arrived],
+        column: str,
+        over: int | None,
+    ) -> Measured:
+        """The times of the rows that came into the one stream of a table with windows.
+
+        Args:
+            over: rows of an earlier time are late; in microseconds since 1970.
+
+        Raises:
+            EngineError: the stream can't be read, or its column is no TIMESTAMP.
+        """
+        (name,) = view.streams
+        came = {name: arrivals[name]}
+        rows = arrived(self._sessions.fresh(), self._warehouse, states, came)[name]
+        with told(f"`{name}`"):
+            return measured(rows, column, over)
+
     def advance(
         self,
         program: Program,
@@ -56,8 +81,12 @@ class StreamingTables:
         arrivals: Mapping[str, Arrived],
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
         """Append what the query gives of the rows that came; one commit, also if that is nothing.
+
+        Args:
+            span: for a table with windows: it gives what it gives of all rows of its stream in it.
 
         Raises:
             EngineError: the query fails; nothing was written.
@@ -66,9 +95,10 @@ class StreamingTables:
             session = self._sessions.fresh(mark)
             calls = [call.name for call in view.calls]
             register(session, self._warehouse, program, states, _static(program, view), calls)
-            came = {name: arrivals[name] for name in view.streams}
+            came = {n: arrivals[n] if span is None else _EVERYTHING for n in view.streams}
             for name, rows in arrived(session, self._warehouse, states, came).items():
                 with told(f"`{name}`"):
+                    rows = rows if span is None else within(rows, span)
                     rows.createOrReplaceTempView(quoted(name))
             self._write(session, view, folder, mark, None)
         return self._warehouse.written(folder, by=mark)
@@ -81,8 +111,12 @@ class StreamingTables:
         period: Period,
         folder: str,
         mark: Mark,
+        span: Span | None = None,
     ) -> Written:
         """Replace the rows of a period by what the query gives of the streams' rows of it.
+
+        Args:
+            span: for a table with windows: the rows of its stream that make those of the period.
 
         Raises:
             EngineError: the query fails, or gives a row outside the period; nothing was written.
@@ -92,11 +126,13 @@ class StreamingTables:
             calls = [call.name for call in view.calls]
             register(session, self._warehouse, program, states, _static(program, view), calls)
             condition = f"{quoted(period.column)} >= {literal(period.since)}"
-            came = {name: Arrived(None, "") for name in view.streams}
+            came = dict.fromkeys(view.streams, _EVERYTHING)
             for name, rows in arrived(session, self._warehouse, states, came).items():
-                _need(rows.columns, period, f"the stream `{name}`", view)
+                if span is None:
+                    _need(rows.columns, period, f"the stream `{name}`", view)
                 with told(f"`{name}`"):
-                    rows.where(condition).createOrReplaceTempView(quoted(name))
+                    rows = rows.where(condition) if span is None else within(rows, span)
+                    rows.createOrReplaceTempView(quoted(name))
             columns = [column.name for column in self._warehouse.describe(folder).columns]
             _need(columns, period, f"`{view.name}`", view)
             self._write(session, view, folder, mark, condition)

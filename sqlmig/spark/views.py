@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlmig.execution.engine import Mark, Written
+from sqlmig.execution.engine import Mark, Span, Written
 from sqlmig.ledger.records import RelationState
 from sqlmig.program.model import Program, View
 from sqlmig.spark.failures import told
-from sqlmig.spark.names import delta_name
+from sqlmig.spark.names import delta_name, quoted
 from sqlmig.spark.relations import register, run_query
 from sqlmig.spark.sessions import Sessions, once_only, transaction_name
+from sqlmig.spark.spans import within
 from sqlmig.warehouse import DeltaWarehouse
 
 RETENTION = {
@@ -35,8 +36,12 @@ def materialize(
     states: Mapping[str, RelationState],
     folder: str,
     mark: Mark,
+    span: Span | None = None,
 ) -> Written:
     """Replace the contents in `folder` by the view's query over the inputs at `states`.
+
+    Args:
+        span: for a streaming table with windows: all that its stream is read of.
 
     Returns:
         The table after the commit; `written` counts its rows. When this run and step committed
@@ -59,6 +64,16 @@ def materialize(
                 _set_feed(sessions, path, "false")
     calls = [call.name for call in view.calls]
     register(session, warehouse, program, states, program.reads(view.name), calls)
+    if span is not None:
+        (stream,) = view.streams
+        state = states[stream]
+        with told(f"`{stream}`"):
+            rows = (
+                session.read.format("delta")
+                .option("versionAsOf", state.version)
+                .load(warehouse.table_path(state.folder))
+            )
+            within(rows, span).createOrReplaceTempView(quoted(stream))
     frame = run_query(session, view)
     with told(f"`{view.name}`", query=view.query, begins=view.query_location):
         writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")

@@ -254,6 +254,24 @@ def test_a_changed_streaming_table_is_suggested_to_be_made_anew(school: Shell) -
     assert "~ view s: `grade > 1` became `2`" in said.err
 
 
+def test_one_with_windows_is_suggested_to_be_kept_where_it_can_be(school: Shell) -> None:
+    windows = (
+        "CREATE TABLE sold (at TIMESTAMP, a INT);\n"
+        "CREATE STREAMING TABLE s AS SELECT max(a) AS m FROM STREAM sold "
+        "WATERMARK at DELAY OF INTERVAL 1 DAY WHERE a > {} GROUP BY window(at, '{} hours');"
+    )
+    school.write("pipeline/s.sql", windows.format(1, 2))
+    school.freeze("aaaa1111")
+    school.write("pipeline/s.sql", windows.format(2, 2))
+    school("revision", "-m", "stricter", "--rev-id", "bbbb2222")
+    school.write("pipeline/s.sql", windows.format(2, 4))
+    school("revision", "-m", "longer", "--rev-id", "cccc3333")
+
+    line = '# op.in_place("s")  # keeps what it has; else it is made anew\n    pass\n'
+    assert f"def up(op):\n    {line}" in school.file_of("bbbb2222").read_text()
+    assert "def up(op):\n    pass" in school.file_of("cccc3333").read_text()
+
+
 def test_check_passes_when_everything_is_frozen(school: Shell) -> None:
     school.freeze("aaaa1111")
 

@@ -148,6 +148,17 @@ def test_status_of_a_running_pipeline(two: Shell) -> None:
             "s": RelationState(
                 "s", "streaming table", 2, "s@1", "f", rows=3, bytes=9, is_historical=True
             ),
+            "w": RelationState(
+                "w",
+                "streaming table",
+                1,
+                "w@1",
+                "f",
+                rows=1,
+                is_historical=True,
+                watermark=1_718_120_700_000_000,
+                late=2,
+            ),
         },
         {"grades.files": ConnectorState("grades.files", 1, "f", rows=12_000, rejected=3)},
     )
@@ -171,6 +182,8 @@ def test_status_of_a_running_pipeline(two: Shell) -> None:
         "  materialized view  honours        1 row           version 1  at CLOCK\n"
         "  table              odd           ? rows           version 1  at CLOCK\n"
         "  streaming table    s             3 rows      9 B  version 2  at CLOCK  historical\n"
+        "  streaming table    w              1 row           version 1  at CLOCK  historical, "
+        "watermark 2024-06-11 15:45:00, 2 rows late\n"
         "\n"
         "sources:\n"
         "  grades.files  12,000 rows read  3 bad kept aside  at CLOCK\n"

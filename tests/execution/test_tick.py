@@ -80,6 +80,7 @@ def test_a_tick_is_recorded_with_what_it_did() -> None:
         "ingested": {"t.s": [2, 0], "u.su": [1, 0]},
         "refreshed": {"v": 1, "w": 1, "x": 1},
         "sent": {},
+        "late": {},
         "failures": {},
         "hints": {},
         "token": token,

@@ -66,7 +66,8 @@ MATRICES = _matrices()
 def _query(kind: str, query: str) -> str:
     """The query over a stream, for a streaming table: `u` is none."""
     if kind == "STREAMING TABLE":
-        query = re.sub(r"FROM (t2?)\b", r"FROM STREAM \1", query)
+        mark = " WATERMARK at DELAY OF INTERVAL 1 HOUR" if "window(" in query else ""
+        query = re.sub(r"FROM (t2?)\b", rf"FROM STREAM \1{mark}", query)
     return TABLES + f"CREATE {kind} v AS {query};\n"
 
 
@@ -136,6 +137,74 @@ def test_what_a_hook_asks_for_is_taken_and_said(
     assert {p.name: p.is_kept for p in relation.promises} == dict.fromkeys(PROMISES, True) | {
         "backfill": has_backfill
     }
+
+
+WINDOWS = (
+    TABLES
+    + "CREATE STREAMING TABLE s AS SELECT window.start AS w, max(a) AS m "
+    + "FROM STREAM t WATERMARK at DELAY OF INTERVAL 1 HOUR WHERE a > 1 "
+    + "GROUP BY window(at, '1 day');\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("after", "change", "said"),
+    [
+        (
+            WINDOWS.replace("> 1", "> 2"),
+            "data selection",
+            {
+                "restore": "not",
+                "in place": "or: op.in_place keeps the windows that have been emitted",
+                "rebuild": "taken: `a > 1` became `2`; rebuilt: its windows gathered rows under "
+                "the former query",
+                "backfill": "or: op.backfill makes the windows from a time on anew",
+            },
+        ),
+        (
+            WINDOWS.replace("window.start AS w, ", ""),
+            "schema evolution",
+            {
+                "in place": "or: op.in_place keeps the windows that have been emitted",
+                "backfill": "not: no column of it is the start of a window",
+            },
+        ),
+        (
+            WINDOWS.replace("'1 day'", "'1 hour'"),
+            "data selection",
+            {
+                "in place": "not: its windows were 1 day of `t.at`, and become 1 hour of `t.at`",
+                "backfill": "not: its windows were 1 day of `t.at`, and become 1 hour of `t.at`",
+            },
+        ),
+        (
+            WINDOWS.replace("1 HOUR", "2 HOURS"),
+            "data selection",
+            {
+                "in place": "taken: `t WATERMARK at DELAY OF INTERVAL 1 HOUR` became `t WATERMARK "
+                "at DELAY OF INTERVAL 2 HOURS`; in place: only how long it waits for late rows has "
+                "changed; its rows stay",
+                "rebuild": "or: op.rebuild makes every row anew",
+            },
+        ),
+    ],
+)
+def test_the_strategies_of_windows_are_said(after: str, change: str, said: dict[str, str]) -> None:
+    # given
+    made = Pipeline(World(), [Revision("r1", WINDOWS), Revision("r2", after)])
+    made.go("r1")
+
+    # when
+    (relation,) = _explained(made, made.plan("r2"), "r2")
+
+    # then
+    assert relation.query == ("stateful", "windowed")
+    assert change in relation.change
+    told = {}
+    for s in relation.strategies:
+        word = "taken" if s.is_taken else "or" if s.is_possible else "not"
+        told[s.name] = f"{word}: {s.reason}"
+    assert {name: told[name][: len(text)] for name, text in said.items()} == said
 
 
 def test_tables_views_and_what_comes_and_goes_are_said_too() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlmig.execution.engine import Ingested, Mark, Written
-from sqlmig.execution.streams import advanced, find_advance, whole
+from sqlmig.execution.streams import advanced, find_advance, take_in, whole, windows_so_far
 from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from sqlmig.program.model import Program, Table
@@ -70,10 +70,12 @@ class Pipeline:
         view = self.program.views[name]
         passed = whole(self.warehouse, view, self.states)
         inputs = {stream: self.states[stream].content for stream in view.streams}
-        mark = replace(self.mark("f1", **inputs), passed=passed)
-        written = self.engine.materialize(self.program, view, self.states, name, mark)
+        watermark, span = windows_so_far(self.engine, view, self.states)
+        mark = replace(self.mark("f1", **inputs), passed=passed, watermark=watermark)
+        written = self.engine.materialize(self.program, view, self.states, name, mark, span)
         self.note(name, written)
-        self.states[name] = replace(self.states[name], inputs=inputs, passed=passed)
+        state = replace(self.states[name], inputs=inputs, passed=passed, watermark=watermark)
+        self.states[name] = state
         return written
 
     def take_in(self, name: str, mark: Mark | None = None) -> int | None:
@@ -83,10 +85,10 @@ class Pipeline:
         if not advance.has_rows:
             self.states[name] = advanced(self.states[name], advance, None)
             return None
-        mark = replace(mark or self.mark("f1"), inputs=advance.inputs, passed=advance.passed)
-        written = self.engine.advance(self.program, view, self.states, advance.arrivals, name, mark)
-        self.states[name] = advanced(self.states[name], advance, written)
-        return written.written
+        state, own = self.states[name], mark or self.mark("f1")
+        taken = take_in(self.engine, self.program, view, self.states, advance, state, own)
+        self.states[name] = taken.state
+        return taken.written.written if taken.written else None
 
     def evolve(self, name: str) -> Written:
         """Bring a streaming table's columns to those of its query."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
 import pytest
+from pyspark.errors import AnalysisException, ParseException
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Period
+from sqlmig.execution.engine import Period, Span
 from sqlmig.ledger.records import RelationState
 from tests.spark.pipelines import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ORDERS = """
 CREATE TABLE orders (id INT, state STRING, products ARRAY<STRUCT<name: STRING, price: INT>>);
@@ -186,3 +193,96 @@ def test_columns_for_which_the_rows_can_not_be_kept_are_told_before_anything_run
     assert blocker.hint == 'write op.rebuild("s") into up(op) of the revision, or CAST it'
     program = pipeline.use(sql.format("CAST(a AS BIGINT) AS a, upper(b) AS x"))
     assert pipeline.engine.analyze(program, ["s"], {"s": "s"}) == []
+
+
+WINDOWS = """
+CREATE TABLE t (at TIMESTAMP, k STRING, n INT);
+CREATE TABLE labels (k STRING, label STRING);
+CREATE STREAMING TABLE s AS
+SELECT window.start AS window_start, label, sum(n) AS total, count(DISTINCT n) AS kinds
+FROM STREAM t WATERMARK at DELAY OF INTERVAL 5 MINUTES AS x LEFT JOIN labels USING (k)
+WHERE n > 0 GROUP BY window(x.at, '10 minutes'), label HAVING sum(n) > 1;
+"""
+
+
+def came(*rows: tuple[str, str, int]) -> str:
+    """Rows of t as an INSERT: minutes after 15:00, key, number."""
+    listed = ", ".join(f"(TIMESTAMP '2024-06-11 15:{at}', '{k}', {n})" for at, k, n in rows)
+    return f"INSERT INTO t VALUES {listed}"
+
+
+def at(minute: int, second: int = 0) -> int:
+    """A time on that day, in microseconds since 1970."""
+    day = datetime(2024, 6, 11, 15, minute, second, tzinfo=timezone.utc)
+    return round(day.timestamp() * 1_000_000)
+
+
+def test_a_window_is_emitted_when_the_watermark_has_passed_it_and_late_rows_are_counted(
+    pipeline: Pipeline,
+) -> None:
+    # given
+    program = pipeline.use(WINDOWS)
+    pipeline.create()
+    assert pipeline.engine.analyze(program, ["s"]) == []
+    pipeline.execute("INSERT INTO labels VALUES ('a', 'A')")
+    pipeline.execute(came(("09:59.999999", "a", 2), ("10", "a", 3), ("14:59", "b", 1)))
+    pipeline.execute("INSERT INTO t VALUES (NULL, 'a', 9)")
+    pipeline.begin("s")
+    read = (
+        "SELECT date_format(window_start, 'mm') AS m, label, total, kinds FROM s ORDER BY m, label"
+    )
+    assert (pipeline.rows(read), pipeline.states["s"].watermark) == ([], at(9, 59))
+
+    # when it reaches 15:10, what came meanwhile is in the first window, too
+    pipeline.execute(came(("05", "a", 2), ("01", "b", 1), ("15", "a", -4)))
+    mark = pipeline.mark("f1")
+    before = pipeline.states["s"]
+    assert pipeline.take_in("s", mark) == 1
+    pipeline.states["s"] = before  # the process died before it could record that
+    assert pipeline.take_in("s", mark) == 1, "the same step again writes nothing"
+    first = [("00", "A", 4, 1)]
+    assert pipeline.rows(read) == first
+    assert pipeline.states["s"].watermark == at(10)
+
+    # when rows come that are late, and no window is over, nothing is committed
+    version = pipeline.states["s"].version
+    pipeline.execute(came(("09:59", "a", 50), ("17", "b", 5)))
+    pipeline.execute("UPDATE t SET n = 7 WHERE n = 5")
+    assert pipeline.take_in("s") is None
+    state = pipeline.states["s"]
+    assert (state.version, state.watermark, state.late) == (version, at(12), 1)
+    pipeline.execute(came(("30", "a", 1)))
+    assert pipeline.take_in("s") == 2
+    assert pipeline.rows(read) == [*first, ("10", None, 8, 2), ("10", "A", 3, 1)]
+
+    # then the table says by itself how far it is
+    known = RelationState("s", pipeline.states["s"].kind, 0, "", "f1")
+    now = pipeline.warehouse.observe({"s": known})["s"]
+    assert (now.watermark, now.late, now.passed) == (at(25), 1, pipeline.states["s"].passed)
+
+    # and windows that are made anew have their late rows
+    view = program.views["s"]
+    span = Span("at", at(0), at(20))
+    period = Period("window_start", "2024-06-11 15:00:00+00:00")
+    args = (program, view, pipeline.states, period, "s", pipeline.mark("f2"), span)
+    pipeline.note("s", pipeline.engine.backfill(*args))
+    assert pipeline.rows(read) == [("00", "A", 54, 2), ("10", None, 8, 2), ("10", "A", 3, 1)]
+
+
+def test_a_watermark_is_written_as_spark_writes_it_and_is_of_a_timestamp(
+    pipeline: Pipeline, spark: SparkSession
+) -> None:
+    pipeline.use(WINDOWS)
+    with pytest.raises(AnalysisException) as failed:
+        spark.sql(pipeline.program.views["s"].query).schema  # noqa: B018
+    assert not isinstance(failed.value, ParseException), "it is read; there is no such stream"
+    for kind in ("DATE", "TIMESTAMP_NTZ"):
+        program = pipeline.use(WINDOWS.replace("(at TIMESTAMP", f"(at {kind}"))
+        (blocker,) = pipeline.engine.analyze(program, ["s"])
+        assert blocker.message == f"`s`: its WATERMARK is of `at`, which is {kind.lower()}"
+        assert blocker.hint == "write WATERMARK and a TIMESTAMP of the stream's"
+    over = WINDOWS.replace("STREAM t", "STREAM u") + (
+        "CREATE STREAMING TABLE u AS SELECT CAST(at AS STRING) AS at, k, n FROM STREAM t;"
+    )
+    (blocker,) = pipeline.engine.analyze(pipeline.use(over), ["s"])
+    assert blocker.message == "`s`: its WATERMARK is of `at`, which is string"
