@@ -19,7 +19,6 @@ from sqlmig.free_space import FULL, advice, is_full
 from sqlmig.ledger.positions import LogEntry, LostHistory, Versions, all_passed, not_passed
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.request import Observed
-from sqlmig.program.model import RelationKind
 from sqlmig.stored import (
     Commit,
     StoredColumn,
@@ -322,10 +321,11 @@ class DeltaWarehouse:
             return Observed(version, state.rows, state.bytes, state.fingerprint, state.inputs)
         with self._reading(path):
             rows, size = _volume(table)
-            is_streaming = state.kind == RelationKind.STREAMING_TABLE.value
-            later = _commits(table, max(1, version - max(state.version, -1)) if is_streaming else 1)
+            later = _commits(
+                table, max(1, version - max(state.version, -1)) if state.takes_in else 1
+            )
         marks = [
-            c.mark for c in later if c.mark and (c.mark.passed is not None or not is_streaming)
+            c.mark for c in later if c.mark and (c.mark.passed is not None or not state.takes_in)
         ]
         mark = next(iter(marks), None)
         return Observed(

@@ -214,7 +214,7 @@ class FakeWarehouse:
                 continue
             now = self._world.written(state.folder)
             mark = self._world.newest(state.folder).mark
-            if state.kind == "streaming table":
+            if state.takes_in:
                 later = self._world.tables[state.folder][state.version + 1 :]
                 marks = [v.mark for v in later if v.mark and v.mark.passed is not None]
                 mark = marks[-1] if marks else None
@@ -401,6 +401,33 @@ class FakeEngine(FakeWarehouse):
     ) -> Written:
         """Append what the query gives of the rows that came, in one commit."""
         self._world.fail_if_broken(view.name)
+        new = passing(view, self._came(states, arrivals))
+        now = self._world.newest(folder)
+        self._world.computed.append(view.name)
+        written = self._world.commit(
+            folder, Version(now.columns, (*now.contents, *new), mark, is_append=bool(new))
+        )
+        return replace(written, written=len(new))
+
+    def accumulate(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        arrivals: Mapping[str, Arrived],
+        stored: RelationState,
+        mark: Mark,
+    ) -> Written:
+        """Put what the query gives of each row that came beside what is there, in one commit."""
+        self._world.fail_if_broken(view.name)
+        new = passing(view, self._came(states, arrivals))
+        before = self._world.tables[stored.folder][stored.version]
+        self._world.computed.append(view.name)
+        return self._world.commit(stored.folder, Version((), (*before.contents, *new), mark))
+
+    def _came(
+        self, states: Mapping[str, RelationState], arrivals: Mapping[str, Arrived]
+    ) -> list[str]:
         rows: list[str] = []
         for stream, arrived in arrivals.items():
             versions = self._world.tables[states[stream].folder]
@@ -409,13 +436,7 @@ class FakeEngine(FakeWarehouse):
             for number in arrived.versions or ():
                 before = Counter(versions[number - 1].contents)
                 rows += (Counter(versions[number].contents) - before).elements()
-        new = passing(view, rows)
-        now = self._world.newest(folder)
-        self._world.computed.append(view.name)
-        written = self._world.commit(
-            folder, Version(now.columns, (*now.contents, *new), mark, is_append=bool(new))
-        )
-        return replace(written, written=len(new))
+        return rows
 
     def evolve(self, program: Program, view: View, folder: str, mark: Mark) -> Written:
         """Another query has other columns here: a commit without rows."""
@@ -753,14 +774,14 @@ class Pipeline:
         program = parse(deployment.program)
 
         def stored(name: str) -> Version:
-            if name in program.views and not program.views[name].is_streaming:
+            if name in program.views and not deployment.cut.relations[name].takes_in:
                 return Version((), (evaluate(program, name, stored),))
             return self.world.newest(deployment.cut.relations[name].folder)
 
         contents = self.contents()
         assert set(contents) == {n for n, r in program.relations.items() if r.is_stored}
         for name, view in program.views.items():
-            if view.is_stored and not view.is_streaming:
+            if view.is_stored and not deployment.cut.relations[name].takes_in:
                 assert contents[name][1] == (evaluate(program, name, stored),), name
 
     def received(self, connector: str) -> dict[str, int]:

@@ -22,7 +22,7 @@ class Mark:
     Args:
         run, step: name the effect; the same pair never commits twice.
         inputs: for a view's contents: stored input -> content id.
-        passed: for rows of a streaming table: its position after them, as in `RelationState`; None
+        passed: for rows that were taken in: the position after them, as in `RelationState`; None
             for a commit that says nothing about that.
     """
 
@@ -170,7 +170,7 @@ class Engine(Protocol):
     ) -> Sequence[Blocker]:
         """Let Spark analyse the queries and functions of `names` against the declared schemas.
 
-        `kept`: streaming table -> folder of the rows that its new query is to go on with.
+        `kept`: view -> folder of the rows that its new query is to go on with.
         """
 
     def columns(self, program: Program, names: Sequence[str]) -> Mapping[str, Sequence[Field]]:
@@ -226,6 +226,20 @@ class Engine(Protocol):
         mark: Mark,
     ) -> Written:
         """Append what a streaming table's query gives of the rows that came into its streams."""
+
+    def accumulate(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        arrivals: Mapping[str, Arrived],
+        stored: RelationState,
+        mark: Mark,
+    ) -> Written:
+        """Merge into a materialized view what its query gives of the rows that came; one commit.
+
+        What it has is read as of `stored`.
+        """
 
     def evolve(self, program: Program, view: View, folder: str, mark: Mark) -> Written:
         """Bring the schema in `folder` to the streaming table's query, and keep its rows."""

@@ -1,21 +1,23 @@
-"""How far a streaming table is behind its streams, and its state after it took in what came.
+"""How far a relation that takes rows in is behind its streams, and its state after it did.
 
+Its streams are what it follows: for a streaming table those that its query calls so, for a
+materialized view that goes on in place what it reads.
 It knows no Spark: what came is told by the streams' logs, so where nothing did, none is started.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from sqlmig.execution.engine import Arrived, Warehouse, Written
+from sqlmig.execution.engine import Arrived, Engine, Mark, Warehouse, Written
 from sqlmig.ledger.records import RelationState
-from sqlmig.program.model import View
+from sqlmig.program.model import Program, View
 
 
 @dataclass(frozen=True)
 class Advance:
-    """What a streaming table has to take in.
+    """What a relation has to take in.
 
     Args:
         arrivals: stream -> its rows that have not passed.
@@ -36,14 +38,15 @@ class Advance:
 def find_advance(
     warehouse: Warehouse, view: View, state: RelationState, states: Mapping[str, RelationState]
 ) -> Advance:
-    """What the table in `state` has to take in of the streams in `states`.
+    """What the relation in `state` has to take in of its streams in `states`.
 
     Raises:
         EngineError: a stream's log doesn't tell any more what came.
     """
     arrivals: dict[str, Arrived] = {}
     passed = dict(state.passed)
-    for name in view.streams:
+    streams = view.streams or tuple(sorted(view.reads))
+    for name in streams:
         stream = states[name]
         before = state.passed.get(stream.folder)
         if before is not None and state.inputs.get(name) == stream.content:
@@ -54,7 +57,7 @@ def find_advance(
             came = replace(came, versions=())
         arrivals[name] = came
         passed[stream.folder] = came.passed
-    return Advance(arrivals, {name: states[name].content for name in view.streams}, passed)
+    return Advance(arrivals, {name: states[name].content for name in streams}, passed)
 
 
 def whole(
@@ -69,8 +72,39 @@ def whole(
     }
 
 
+def position(warehouse: Warehouse, contents: Iterable[str]) -> Mapping[str, str]:
+    """The position of a view that was computed from these contents.
+
+    A content id names the commit that first held the contents, so it tells which rows were in them,
+    however often the table has been put back to them since.
+
+    Args:
+        contents: content ids of what it reads.
+    """
+    found = {}
+    for content in contents:
+        folder, _, version = content.rpartition("@")
+        found[folder] = warehouse.arrivals(folder, int(version), None).passed
+    return found
+
+
+def take_in(
+    engine: Engine,
+    program: Program,
+    view: View,
+    states: Mapping[str, RelationState],
+    arrivals: Mapping[str, Arrived],
+    state: RelationState,
+    mark: Mark,
+) -> Written:
+    """Let the relation in `state` take in what came: one commit with rows and position."""
+    if view.is_streaming:
+        return engine.advance(program, view, states, arrivals, state.folder, mark)
+    return engine.accumulate(program, view, states, arrivals, state, mark)
+
+
 def advanced(state: RelationState, advance: Advance, written: Written | None) -> RelationState:
-    """The table after it took in what came.
+    """The relation after it took in what came.
 
     Args:
         written: None where nothing came, and nothing was committed.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import RelationState
+from sqlmig.planning.accumulations import decide_views, plan_accumulation
 from sqlmig.planning.connectors import check_sources, plan_sources
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.request import Request
@@ -25,7 +26,13 @@ from sqlmig.planning.steps import (
     action_to_dict,
 )
 from sqlmig.planning.stream_checks import check_streams
-from sqlmig.planning.streams import decide, plan_advances, plan_stream
+from sqlmig.planning.streams import (
+    Decision,
+    asked_strategies,
+    decide,
+    plan_advances,
+    plan_stream,
+)
 from sqlmig.planning.tables import plan_tables
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import RelationKind, View
@@ -49,8 +56,10 @@ def make_plan(request: Request) -> Plan:
     draft.blockers.extend(blockers)
     draft.add(Stop(), "the change is made while no input is read")
     draft.add(Checkpoint(), "every relation is read as of one point")
-    decisions = decide(draft)
-    plan_advances(draft, decisions)
+    asked = asked_strategies(draft)
+    decisions = decide(draft, asked)
+    kept = decide_views(draft, asked, decisions)
+    plan_advances(draft, {**decisions, **kept})
     for number, stage in enumerate(stages):
         plan_tables(draft, number, stage)
     plan_sources(draft)
@@ -58,8 +67,8 @@ def make_plan(request: Request) -> Plan:
         view = draft.target.relations[name]
         if isinstance(view, View) and view.is_streaming:
             plan_stream(draft, view, decisions)
-        elif isinstance(view, View) and view.is_stored:
-            _plan_view(draft, view)
+        elif isinstance(view, View) and view.is_stored and not plan_accumulation(draft, view, kept):
+            _plan_view(draft, view, kept.get(name))
     plan_sinks(draft)
     _detach(draft)
     draft.add(Resume(), "")
@@ -99,12 +108,18 @@ def _digest(draft: Draft) -> str:
     return hashlib.sha256(basis.encode()).hexdigest()[:12]
 
 
-def _plan_view(draft: Draft, view: View) -> None:
+def _plan_view(draft: Draft, view: View, rebuild: Decision | None) -> None:
+    """Add the steps of a materialized view.
+
+    Args:
+        rebuild: the decision to compute it anew although it may not have changed, if there is one.
+    """
     name = view.name
     state = draft.states.get(name)
     if state is not None and state.kind in _OTHERS:
         state = None
-    if state is not None and state.fingerprint and draft.change("view", name) is None:
+    is_changed = draft.change("view", name) is not None
+    if state is not None and state.fingerprint and not is_changed and rebuild is None:
         return
     mark = materialization_fingerprint(draft.target, name)
     inputs = sorted(draft.target.stored_reads(name))
@@ -112,10 +127,13 @@ def _plan_view(draft: Draft, view: View) -> None:
     cause = draft.cause("view", name) or (
         "it is not in the warehouse" if state is None else "something else wrote to it"
     )
+    if rebuild is not None:
+        said = draft.cause("view", name)
+        cause = f"{said}; computed anew: {rebuild.why}" if said else f"computed anew: {rebuild.why}"
     kept = draft.kept(draft.request.revision, name)
     folders = [s.folder for s in (state, kept) if s is not None]
     published = _published(draft, folders, mark, contents)
-    if published is not None:
+    if published is not None and (rebuild is None or rebuild.asked is None):
         draft.states[name] = published
         draft.add(
             Restore(name, published.folder, published.version, published.content),

@@ -16,7 +16,7 @@ class Observed:
     """A Delta table as it is now: its version, and rows and bytes from its statistics.
 
     `fingerprint` and `inputs` come from the mark that sqlmig left in the commit, if it made it. For
-    a streaming table they, and its position `passed`, come from the newest mark that says a
+    what takes rows in they, and its position `passed`, come from the newest mark that says a
     position; `passed` is None where no commit since the known version does.
     """
 
@@ -68,7 +68,7 @@ def observe(state: RelationState, now: Observed) -> RelationState:
     moved = state.with_rows(now.version, now.rows, now.bytes)
     if state.kind == RelationKind.TABLE.value:
         return moved
-    if state.kind == RelationKind.STREAMING_TABLE.value:
+    if state.takes_in:
         # the rows that passed have passed, whoever let them
         if now.passed is None:
             return moved

@@ -6,7 +6,7 @@ changed query does not make its rows wrong: by default it goes on where the old 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 from sqlmig.ledger.records import RelationState
@@ -47,9 +47,22 @@ class Decision:
     asked: directives.Strategy | None = None
 
 
-def decide(draft: Draft) -> dict[str, Decision]:
+@dataclass(frozen=True)
+class Asked:
+    """What a hook asks for.
+
+    Args:
+        directive: the strategy. where: the hook, in words.
+        view: the relation as it is behind the hook.
+    """
+
+    directive: directives.Strategy
+    where: str
+    view: View
+
+
+def decide(draft: Draft, asked: Mapping[str, Asked]) -> dict[str, Decision]:
     """What becomes of the streaming tables that are there and change, or that a hook names."""
-    asked = _asked(draft)
     decisions: dict[str, Decision] = {}
     for name in draft.target.order:
         view = draft.target.relations[name]
@@ -64,8 +77,9 @@ def decide(draft: Draft) -> dict[str, Decision]:
             if stream in decisions and decisions[stream].strategy != "in place"
         ]
         if name in asked:
-            directive, where = asked[name]
-            decisions[name] = Decision(_WORDS[type(directive)], f"asked by {where}", directive)
+            directive = asked[name].directive
+            why = f"asked by {asked[name].where}"
+            decisions[name] = Decision(_WORDS[type(directive)], why, directive)
         elif made_anew:
             decisions[name] = Decision("rebuild", f"its stream `{made_anew[0]}` is made anew")
         elif draft.change("view", name) is not None:
@@ -80,9 +94,12 @@ _WORDS: Mapping[type[directives.Strategy], str] = {
 }
 
 
-def _asked(draft: Draft) -> dict[str, tuple[directives.Strategy, str]]:
-    """Streaming table -> the strategy that hooks ask for; of several the one that redoes most."""
-    found: dict[str, tuple[directives.Strategy, str]] = {}
+def asked_strategies(draft: Draft) -> dict[str, Asked]:
+    """Relation -> the strategy that hooks ask for; of several the one that redoes most.
+
+    A materialized view can't be backfilled: it is computed from all rows, or goes on.
+    """
+    found: dict[str, Asked] = {}
     for hop in draft.request.hops:
         where = f"{hop.hook}() of {hop.revision.revision}"
         for directive in hop.directives:
@@ -90,7 +107,8 @@ def _asked(draft: Draft) -> dict[str, tuple[directives.Strategy, str]]:
                 continue
             name = directive.relation
             view = hop.after.views.get(name)
-            if view is None or not view.is_streaming:
+            is_backfill = isinstance(directive, directives.Backfill)
+            if view is None or not view.is_stored or (is_backfill and not view.is_streaming):
                 what = (
                     f"a {hop.after.relations[name].kind.value}"
                     if name in hop.after.relations
@@ -100,13 +118,14 @@ def _asked(draft: Draft) -> dict[str, tuple[directives.Strategy, str]]:
                     Blocker(
                         f"{where}: op.{_WORDS[type(directive)].replace(' ', '_')} names `{name}`, "
                         f"which is {what} in the program that is gone to",
-                        hint="name a streaming table of it",
+                        hint="name a streaming table of it"
+                        + ("" if is_backfill else ", or a materialized view"),
                     )
                 )
                 continue
             earlier = found.get(name)
-            if earlier is None or _strength(directive) >= _strength(earlier[0]):
-                found[name] = (directive, where)
+            if earlier is None or _strength(directive) >= _strength(earlier.directive):
+                found[name] = Asked(directive, where, view)
     return found
 
 
@@ -115,20 +134,44 @@ def _strength(directive: directives.Strategy) -> int:
 
 
 def plan_advances(draft: Draft, decisions: Mapping[str, Decision]) -> None:
-    """Let what came before the change pass under the query deployed then, before tables change."""
+    """Let what came before the change pass under the query deployed then, before tables change.
+
+    Args:
+        decisions: of streaming tables, and of materialized views that go on in place.
+    """
     deployed = draft.request.deployed
+    wanted = {n for n, d in decisions.items() if d.strategy in ("in place", "backfill")}
+    wanted |= _behind(draft, decisions, wanted)
     for name in deployed.order:
-        decision = decisions.get(name)
-        if decision is None or decision.strategy == "rebuild":
-            continue
-        if name in draft.deployment.failures:  # the change may be what mends it
+        if name not in wanted or name in draft.deployment.failures:  # the change may mend it
             continue
         state = draft.states[name]
         draft.add(AdvanceStream(name), "what came so far passes under the query deployed so far")
-        view = deployed.views[name]
-        if any(draft.states[s].content != state.inputs.get(s) for s in view.streams):
+        if any(draft.states[s].content != state.inputs.get(s) for s in deployed.followed(name)):
             moved = state.with_rows(-1, None, None)
             draft.states[name] = replace(moved, content=f"moved:{name}")
+
+
+def _behind(draft: Draft, decisions: Mapping[str, Decision], wanted: Set[str]) -> set[str]:
+    """The streaming tables on the way to `wanted` that have to take in rows first.
+
+    Those that are made anew: what they take in so is no new row to their readers. And all below a
+    materialized view: what it counts so far is then what its own query says of all rows so far.
+    """
+    deployed = draft.request.deployed
+    found: set[str] = set()
+    for name in reversed(deployed.order):
+        if name not in wanted | found:
+            continue
+        view = deployed.views[name]
+        for read in deployed.followed(name):
+            below = deployed.relations[read]
+            if not isinstance(below, View) or not below.is_streaming or read not in draft.states:
+                continue
+            is_anew = read in decisions and decisions[read].strategy == "rebuild"
+            if is_anew or not view.is_streaming or name in found:
+                found.add(read)
+    return found
 
 
 def plan_stream(draft: Draft, view: View, decisions: dict[str, Decision]) -> None:

@@ -73,12 +73,18 @@ class StreamingTables:
             session = self._sessions.fresh(mark)
             calls = [call.name for call in view.calls]
             register(session, self._warehouse, program, states, _static(program, view), calls)
-            for name in view.streams:
-                rows = self._arrived(session, states[name], arrivals[name])
-                with told(f"`{name}`"):
-                    rows.createOrReplaceTempView(quoted(name))
+            self.register(session, states, arrivals)
             self._write(session, view, folder, mark, None)
         return self._warehouse.written(folder, by=mark)
+
+    def register(
+        self, session: SparkSession, states: States, arrivals: Mapping[str, Arrived]
+    ) -> None:
+        """Let the names of streams stand for the rows that came into them."""
+        for name in sorted(arrivals):
+            rows = self._arrived(session, states[name], arrivals[name])
+            with told(f"`{name}`"):
+                rows.createOrReplaceTempView(quoted(name))
 
     def backfill(
         self,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlmig.execution.engine import Ingested, Mark, Written
-from sqlmig.execution.streams import advanced, find_advance, whole
+from sqlmig.execution.streams import advanced, find_advance, position, take_in, whole
 from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from sqlmig.program.model import Program, Table
@@ -77,16 +77,25 @@ class Pipeline:
         return written
 
     def take_in(self, name: str, mark: Mark | None = None) -> int | None:
-        """Let a streaming table take in what came; rows written, None where nothing came."""
+        """Let a relation take in what came; rows written, None where nothing came."""
         view = self.program.views[name]
         advance = find_advance(self.warehouse, view, self.states[name], self.states)
         if not advance.has_rows:
             self.states[name] = advanced(self.states[name], advance, None)
             return None
         mark = replace(mark or self.mark("f1"), inputs=advance.inputs, passed=advance.passed)
-        written = self.engine.advance(self.program, view, self.states, advance.arrivals, name, mark)
+        state = self.states[name]
+        written = take_in(
+            self.engine, self.program, view, self.states, advance.arrivals, state, mark
+        )
         self.states[name] = advanced(self.states[name], advance, written)
         return written.written
+
+    def keep(self, name: str) -> None:
+        """Let a materialized view go on in place from what it was computed from."""
+        inputs = {read: self.states[read].content for read in self.program.reads(name)}
+        passed = position(self.warehouse, inputs.values())
+        self.states[name] = replace(self.states[name], inputs=inputs, passed=passed)
 
     def evolve(self, name: str) -> Written:
         """Bring a streaming table's columns to those of its query."""
