@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from sqlmig.stored import (
     log_entry,
     spark_type,
 )
+from sqlmig.table_log import came_before, positions, restored_by
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -125,6 +127,22 @@ class DeltaWarehouse:
             ) from None
         came = tuple(v for v in versions if log[v].brings_rows)
         return Arrived(came, str(known.united(versions)))
+
+    def came_before(self, folder: str, version: int, at: datetime) -> int:
+        """The newest version up to `version` before which no commit is from `at` or later.
+
+        Raises:
+            EngineError: the log doesn't reach back to `at`.
+        """
+        return came_before(folder, self.commits(self.table_path(folder)), version, at)
+
+    def positions(self, folder: str) -> Sequence[tuple[int, Mapping[str, str]]]:
+        """The commits that say a position: version and position, newest first."""
+        return positions(self.commits(self.table_path(folder)))
+
+    def restored_by(self, folder: str, run: str) -> tuple[int, int] | None:
+        """The versions from and to which a run put a table back; None if it didn't."""
+        return restored_by(self.commits(self.table_path(folder)), run)
 
     def find_mark(self, folder: str, run: str, step: int) -> int | None:
         """The version of the newest commit with this run and step; None if there is none."""

@@ -62,6 +62,7 @@ class Version:
     mark: Mark | None = None
     is_append: bool = False
     restored: int | None = None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,12 @@ class World:
     dies_at: int | None = None
     is_dead: bool = False
     archive: dict[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
+    now: datetime = datetime(2026, 6, 10, 13, tzinfo=timezone.utc)
+
+    def stamped(self, version: Version) -> Version:
+        """A version with the time of its commit: a second after the one before."""
+        self.now += timedelta(seconds=1)
+        return replace(version, at=self.now)
 
     def copy(self) -> World:
         """Another world in the same state."""
@@ -154,7 +161,7 @@ class World:
     def commit(self, folder: str, version: Version) -> Written:
         """Add a version to a table, or make it."""
         self.beat()
-        self.tables.setdefault(folder, []).append(version)
+        self.tables.setdefault(folder, []).append(self.stamped(version))
         self.beat()
         return self.written(folder)
 
@@ -243,6 +250,28 @@ class FakeWarehouse:
         found = not_passed(log, version, known)
         came = tuple(n for n in found if versions[n].is_append)
         return Arrived(came, str(known.united(found)))
+
+    def came_before(self, folder: str, version: int, at: datetime) -> int:
+        """By the times of the versions."""
+        versions = self._world.tables[folder][: version + 1]
+        since = [n for n, v in enumerate(versions) if v.at is None or v.at >= at]
+        return min(since, default=version + 1) - 1
+
+    def positions(self, folder: str) -> Sequence[tuple[int, Mapping[str, str]]]:
+        """Of the versions whose mark says one."""
+        return [
+            (number, version.mark.passed)
+            for number, version in reversed(list(enumerate(self._world.tables[folder])))
+            if version.mark is not None and version.mark.passed is not None
+        ]
+
+    def restored_by(self, folder: str, run: str) -> tuple[int, int] | None:
+        """By a version of this run."""
+        for number, version in reversed(list(enumerate(self._world.tables[folder]))):
+            is_own = version.mark is not None and version.mark.run == run
+            if is_own and version.restored is not None:
+                return number, version.restored
+        return None
 
     def find_mark(self, folder: str, run: str, step: int) -> int | None:
         """The newest commit with this mark."""
@@ -527,7 +556,7 @@ class FakeEngine(FakeWarehouse):
             self._world.beat()
             self._world.batches.add(batch)
             version = replace(_version(now.columns, [*kept, *new], mark), is_append=True)
-            self._world.tables[table.folder].append(version)
+            self._world.tables[table.folder].append(self._world.stamped(version))
             self._world.beat()
         self._world.offsets[key] = end
         self._world.beat()
@@ -700,9 +729,11 @@ class Pipeline:
         """What the ledger says now."""
         return self.journal.refresh()
 
-    def plan(self, target: str | None, *, offline: bool = False) -> Plan:
+    def plan(
+        self, target: str | None, *, offline: bool = False, at: datetime | None = None
+    ) -> Plan:
         """The plan to a revision, None for base."""
-        return make_plan(self.request(target, offline=offline))
+        return make_plan(replace(self.request(target, offline=offline), at=at))
 
     def request(self, target: str | None, *, offline: bool = False) -> Request:
         """What that plan is made from."""

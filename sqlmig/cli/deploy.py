@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import click
 
 from sqlmig import commands
 from sqlmig.cli.app import PlainArguments, global_options, opened
-from sqlmig.cli.durations import DURATION
+from sqlmig.cli.durations import DURATION, TIME
 from sqlmig.cli.output import is_interactive, painted, print_json, say, to_json
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ _WAITS = 3
     is_flag=True,
     help="Plan to empty tables whose rows can't be kept, as upgrade does with it.",
 )
+@click.option("--at", type=TIME, metavar="TIME", help="As for upgrade.")
 @global_options
 def plan_command(
     rev: str,
@@ -56,6 +58,7 @@ def plan_command(
     verbose: bool,
     output: str | None,
     allow_destructive: bool,
+    at: datetime | None,
 ) -> None:
     """Show what it takes to bring the pipeline to REV: the changes, why, and the steps.
 
@@ -65,7 +68,9 @@ def plan_command(
 
     Exits with 4 if the plan is blocked.
     """
-    plan = commands.make_plan(opened(), rev, offline=offline, allow_destructive=allow_destructive)
+    plan = commands.make_plan(
+        opened(), rev, offline=offline, allow_destructive=allow_destructive, at=at
+    )
     text = _told(plan, "json" if as_json else style, verbose=verbose)
     if output is None:
         click.echo(painted(text) if style == "text" and not as_json else text, nl=False)
@@ -104,6 +109,9 @@ def _told(plan: Plan, style: str, *, verbose: bool) -> str:
     metavar="5m",
     help="How long the tick under way may take to end; by default the target's.",
 )
+@click.option(
+    "--at", type=TIME, metavar="TIME", help="Rows that came before pass under the old queries."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @global_options
 def upgrade_command(
@@ -112,6 +120,7 @@ def upgrade_command(
     yes: bool,
     allow_destructive: bool,
     stop_timeout: float | None,
+    at: datetime | None,
     as_json: bool,
 ) -> None:
     """Take the pipeline to REV: head (the default), an id or its prefix, +1, label@head ...
@@ -131,6 +140,7 @@ def upgrade_command(
             confirm=_confirm if is_interactive() else None,
             observer=observer,
             stop_timeout=stop_timeout,
+            at=at,
         )
     _report(result, as_json=as_json)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from sqlmig.commands.project import Project, refuse_edited
 from sqlmig.commands.row_checks import check_rows
-from sqlmig.errors import RevisionError
+from sqlmig.errors import EngineError, RevisionError
+from sqlmig.execution.observing import observed_cut
+from sqlmig.execution.parting import find_part
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning import planner
@@ -15,12 +18,14 @@ from sqlmig.planning.request import Request
 from sqlmig.planning.sink_columns import check_columns, column_changes
 from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import (
+    Blocker,
     Bootstrap,
     Plan,
     Restore,
 )
 from sqlmig.planning.strategies import explain_relations
 from sqlmig.planning.stream_steps import (
+    AdvanceStream,
     BackfillStream,
     EvolveStream,
     RestoreStream,
@@ -40,6 +45,7 @@ def make_plan(
     offline: bool = False,
     direction: str | None = None,
     allow_destructive: bool = False,
+    at: datetime | None = None,
 ) -> Plan:
     """The plan that takes the deployed revision to `target`.
 
@@ -48,6 +54,7 @@ def make_plan(
         offline: plan from the ledger alone: start no Spark, look at no table.
         direction: `upgrade` or `downgrade`; by default whichever leads there.
         allow_destructive: empty tables whose rows can't be kept, instead of being blocked by them.
+        at: from when on rows pass streaming tables under the target's queries.
 
     Raises:
         RevisionError: no such revision, not on the way, or an applied file was edited.
@@ -61,6 +68,7 @@ def make_plan(
         direction=direction,
         offline=offline,
         allow_destructive=allow_destructive,
+        at=at,
     )[0]
 
 
@@ -73,6 +81,7 @@ def plan_way(
     offline: bool = False,
     analyze: bool = True,
     allow_destructive: bool = False,
+    at: datetime | None = None,
 ) -> tuple[Plan, Program]:
     """The plan from what is deployed to `target`, and the target's program.
 
@@ -81,6 +90,7 @@ def plan_way(
         offline: look at the ledger only.
         analyze: let Spark analyse new and changed queries, and look at rows that are converted.
         allow_destructive: empty tables whose rows can't be kept.
+        at: from when on rows pass streaming tables under the target's queries.
     """
     if direction != "downgrade":  # going back uses the ledger's text
         refuse_edited(project, deployment)
@@ -106,8 +116,11 @@ def plan_way(
         hops=tuple(hops),
         observed={} if offline else project.warehouse.observe(deployment.cut.relations),
         folders=frozenset() if offline else project.warehouse.folders(),
+        at=at,
     )
     plan = planner.make_plan(request)
+    if at is not None and not offline:
+        plan = _parts_checked(project, plan, before, deployment)
     if analyze and not offline:
         plan = _rows_checked(project, plan, request, allow_destructive=allow_destructive)
         plan = _analyzed(project, plan, after, was_deployed=revision in (None, *deployment.known))
@@ -185,6 +198,23 @@ def as_applied(
         path=file.path,
         text=file.text,
     )
+
+
+def _parts_checked(project: Project, plan: Plan, before: Program, deployment: Deployment) -> Plan:
+    """The plan with what keeps the logs from telling where its time parts rows."""
+    if plan.blockers:
+        return plan
+    states = observed_cut(project.warehouse, deployment.cut).relations
+    found: list[Blocker] = []
+    for step in plan.steps:
+        match step.action:
+            case AdvanceStream(relation, until, parted) if until and not parted:
+                view, at = before.views[relation], datetime.fromisoformat(until)
+                try:
+                    find_part(project.warehouse, view, states, at)
+                except EngineError as error:
+                    found.append(Blocker(error.message, error.location, error.hint))
+    return replace(plan, blockers=tuple(found))
 
 
 def _rows_checked(

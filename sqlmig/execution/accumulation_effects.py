@@ -16,7 +16,7 @@ from sqlmig.execution.staleness import is_stale
 from sqlmig.execution.streams import advanced, find_advance, position, take_in
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.request import observe
-from sqlmig.planning.stream_steps import EvolveStream, RestoreStream
+from sqlmig.planning.stream_steps import AdvanceStream, EvolveStream, RestoreStream
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import Program
@@ -47,12 +47,13 @@ class AccumulationEffects:
         self._states = states
         self._earlier = earlier
 
-    def advance(self, program: Program, name: str) -> tuple[RelationState, int]:
+    def advance(self, program: Program, action: AdvanceStream) -> tuple[RelationState, int]:
         """Bring the view up to date by the query of `program`; its state, and rows written.
 
         Raises:
             EngineError: the query fails.
         """
+        name = action.relation
         state = self._observed(self._states[name])
         if state.takes_in:
             return self._take_in(program, name, state)

@@ -133,7 +133,8 @@ class Effects:
                 return self._bootstrap(step, relation, folder, is_repeated)
             case AdvanceStream(relation):
                 deployed = self._deployed()
-                state, rows = self._passing(step, deployed, relation).advance(deployed, relation)
+                passing = self._passing(step, deployed, relation)
+                state, rows = passing.advance(deployed, step.action)
                 return relation_changed(relation, state, rows)
             case EvolveStream(relation):
                 passing = self._passing(step, self._target, relation)

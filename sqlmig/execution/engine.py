@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from sqlmig.ledger.records import ConnectorState, RelationState
@@ -151,6 +152,16 @@ class Warehouse(Protocol):
 
     def arrivals(self, folder: str, version: int, passed: str | None) -> Arrived:
         """What came into a table up to `version` and has not passed; None for no position yet."""
+
+    def came_before(self, folder: str, version: int, at: datetime) -> int:
+        """The newest version up to `version` before which no commit is from `at` or later; -1 where
+        there is none."""
+
+    def positions(self, folder: str) -> Sequence[tuple[int, Mapping[str, str]]]:
+        """The commits that say a position: version and position, newest first."""
+
+    def restored_by(self, folder: str, run: str) -> tuple[int, int] | None:
+        """The version with which a run put a table back, and the one that it put it back to."""
 
     def find_mark(self, folder: str, run: str, step: int) -> int | None:
         """The version of the commit that carries this run and step; None if there is none."""

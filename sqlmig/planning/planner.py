@@ -11,6 +11,7 @@ from sqlmig.ledger.records import RelationState
 from sqlmig.planning.accumulations import decide_views, plan_accumulation
 from sqlmig.planning.connectors import check_sources, plan_sources
 from sqlmig.planning.draft import Draft
+from sqlmig.planning.parting import check_parting
 from sqlmig.planning.request import Request
 from sqlmig.planning.sinks import plan_sinks
 from sqlmig.planning.stages import split_stages
@@ -69,6 +70,7 @@ def make_plan(request: Request) -> Plan:
             plan_stream(draft, view, decisions)
         elif isinstance(view, View) and view.is_stored and not plan_accumulation(draft, view, kept):
             _plan_view(draft, view, kept.get(name))
+    check_parting(draft, decisions, kept)
     plan_sinks(draft)
     _detach(draft)
     draft.add(Resume(), "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import AppliedRevision, RelationState
@@ -41,6 +42,8 @@ class Request:
         observed: folder -> the table as it is now; empty when planning from the ledger alone.
         folders: names of all folders of tables in the warehouse; empty as above.
         emptied: table -> why its rows can't be kept; it may lose them.
+        at: from when on rows pass streaming tables under the target's queries; None for the
+            checkpoint.
     """
 
     pipeline: str
@@ -55,6 +58,7 @@ class Request:
     observed: Mapping[str, Observed] = field(default_factory=dict)
     folders: frozenset[str] = frozenset()
     emptied: Mapping[str, str] = field(default_factory=dict)
+    at: datetime | None = None
 
 
 def observe(state: RelationState, now: Observed) -> RelationState:

@@ -11,9 +11,14 @@ class AdvanceStream:
     """Let a relation take in, with the query deployed so far, the rows that came before.
 
     A materialized view that takes no rows in yet is computed, if it is behind its inputs.
+
+    With a time `until` (ISO 8601), only those that came before it; what has passed since is taken
+    out, and comes again. `parted` are those of its streams that the plan parts by the same time.
     """
 
     relation: str
+    until: str = ""
+    parted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

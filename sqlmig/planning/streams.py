@@ -146,8 +146,20 @@ def plan_advances(draft: Draft, decisions: Mapping[str, Decision]) -> None:
         if name not in wanted or name in draft.deployment.failures:  # the change may mend it
             continue
         state = draft.states[name]
-        draft.add(AdvanceStream(name), "what came so far passes under the query deployed so far")
-        if any(draft.states[s].content != state.inputs.get(s) for s in deployed.followed(name)):
+        at = draft.request.at
+        if at is None:
+            said = "what came so far passes under the query deployed so far"
+            draft.add(AdvanceStream(name), said)
+        else:
+            parted = tuple(s for s in deployed.views[name].streams if s in wanted)
+            draft.add(
+                AdvanceStream(name, at.isoformat(), parted),
+                "what came before then passes under the query deployed so far; what has passed "
+                "since is taken out, and passes again",
+            )
+        if at is not None or any(
+            draft.states[s].content != state.inputs.get(s) for s in deployed.followed(name)
+        ):
             moved = state.with_rows(-1, None, None)
             draft.states[name] = replace(moved, content=f"moved:{name}")
 
@@ -257,7 +269,8 @@ def _bootstrap(draft: Draft, view: View, folder: str, cause: str) -> None:
 def _go_on(draft: Draft, view: View, state: RelationState, decision: Decision) -> None:
     name = view.name
     mark = materialization_fingerprint(draft.target, name)
-    way = find_way_back(state, None, mark) if state.fingerprint != mark else None
+    can_restore = state.fingerprint != mark and draft.request.at is None
+    way = find_way_back(state, None, mark) if can_restore else None
     failure = draft.deployment.failures.get(name)
     if way is not None:
         draft.states[name] = way.state

@@ -97,9 +97,7 @@ def to_json_value(value: Any, kind: DataType) -> Any:
         case StructType():
             return {
                 name: to_json_value(item, field.dataType)
-                for name, item, field in zip(
-                    _distinct(kind.names), value, kind.fields, strict=True
-                )
+                for name, item, field in zip(_distinct(kind.names), value, kind.fields, strict=True)
             }
         case MapType():
             return _map(value, kind.keyType, kind.valueType)
