@@ -17,7 +17,7 @@ FIND_PYTHON = for name in $(CANDIDATES); do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
 	&& { command -v "$$name"; break; }; done
 
-.PHONY: help example example-kafka test test-fast faults clusters lint format bench docs dist clean java
+.PHONY: help example example-kafka test test-fast faults clusters stories lint format bench docs dist clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
@@ -41,6 +41,9 @@ faults: java $(INSTALLED) ## kill, pause and fill up: 200 seeded runs of each ki
 
 clusters: java $(INSTALLED) ## the stories on local Spark, a standalone cluster and Spark Connect
 	@SQLMIG_CLUSTERS=local,standalone,connect $(BIN)/python -m pytest tests/cluster $(PYTEST_ARGS)
+
+stories: java $(INSTALLED) ## every example of the systems that sqlmig equals, with the numbers worked out
+	@$(BIN)/python -m pytest -m example $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 lint: $(INSTALLED) ## ruff, mypy --strict, import-linter
 	@echo "ruff"; $(BIN)/ruff check --quiet .

@@ -127,6 +127,10 @@ def upgrade_command(
 
     On a terminal the plan is shown and you are asked. Elsewhere the target's policy decides: with
     await_approval the plan is recorded, the exit code is 3, and `sqlmig approve` goes on.
+
+    With --at (18:30, +10m, -2h, an ISO time), rows that came into a stream from then on pass the
+    streaming tables that go on in place under the new queries, those before under the old ones.
+    It waits for a time that has not come yet.
     """
     from sqlmig.cli.progress import progress
 

@@ -12,7 +12,7 @@ from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import ConnectorState, Cut, Kind, RelationState, Status
 from sqlmig.ledger.sink_state import SinkState
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint, sink_fingerprint
-from sqlmig.program.model import Program
+from sqlmig.program.model import Program, RelationKind
 from sqlmig.program.sink_options import read_sink_options
 from sqlmig.revisions.identifier import resolve
 
@@ -79,6 +79,8 @@ def _found(project: Project, program: Program, deployment: Deployment) -> dict[s
             else materialization_fingerprint(program, name),
             inputs=observed[name].inputs or {},
             passed=observed[name].passed or {},
+            is_historical=state.kind == RelationKind.MATERIALIZED_VIEW.value
+            and bool(observed[name].passed),
             rows=observed[name].rows,
             bytes=observed[name].bytes,
         )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from sqlmig.commands import Project
 
+pytestmark = pytest.mark.example
+
 PURCHASES = """\
 CREATE TABLE purchases (product_id INT, name STRING, cost DOUBLE, quantity INT);
 CREATE STREAMING TABLE valid_purchases AS SELECT * FROM STREAM purchases WHERE quantity > 0;
