@@ -17,7 +17,7 @@ FIND_PYTHON = for name in $(CANDIDATES); do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 \
 	&& { command -v "$$name"; break; }; done
 
-.PHONY: help example example-kafka test test-fast faults clusters github-story workflows lint format bench docs dist clean java
+.PHONY: help example example-kafka test test-fast faults clusters stories github-story workflows lint format bench docs dist clean java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name what; do \
@@ -47,6 +47,9 @@ github-story: java $(INSTALLED) ## run the workflows' commands: pull request, pl
 
 workflows: $(INSTALLED) ## actionlint on our workflows and those of `sqlmig init` (needs Go)
 	@$(BIN)/python -m tests.github.actionlint
+
+stories: java $(INSTALLED) ## every example of the systems that sqlmig equals, with the numbers worked out
+	@$(BIN)/python -m pytest -m example $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 lint: $(INSTALLED) ## ruff, mypy --strict, import-linter
 	@echo "ruff"; $(BIN)/ruff check --quiet .

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ class Commit:
 
     Args:
         note: the whole JSON of the commit's `userMetadata`; {} where it is none.
+        at: when its writer made it; None where it does not say.
     """
 
     version: int
@@ -69,6 +71,7 @@ class Commit:
     metrics: Mapping[str, Any]
     mark: Mark | None
     note: Mapping[str, Any]
+    at: datetime | None = None
 
     @property
     def is_rewrite(self) -> bool:
@@ -125,6 +128,7 @@ def commit_of(entry: Mapping[str, Any]) -> Commit:
         metrics=entry.get("operationMetrics") or {},
         mark=Mark.from_json(entry.get("userMetadata")),
         note=_note(entry.get("userMetadata")),
+        at=_time(entry.get("timestamp")),
     )
 
 
@@ -152,6 +156,12 @@ def log_entry(commit: Commit) -> LogEntry:
 def _some(commit: Commit, metric: str) -> bool:
     """Whether the count may be other than zero."""
     return str(commit.metrics.get(metric, "?")) != "0"
+
+
+def _time(milliseconds: Any) -> datetime | None:
+    if not isinstance(milliseconds, (int, float)):
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
 
 
 def _note(text: str | None) -> Mapping[str, Any]:

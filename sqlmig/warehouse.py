@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from sqlmig.free_space import FULL, advice, is_full
 from sqlmig.ledger.positions import LogEntry, LostHistory, Versions, all_passed, not_passed
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.request import Observed, RawRecords
-from sqlmig.program.model import RelationKind
 from sqlmig.stored import (
     Commit,
     StoredTable,
@@ -30,6 +30,7 @@ from sqlmig.stored import (
     raw_records,
     volume,
 )
+from sqlmig.table_log import came_before, positions, restored_by
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -131,6 +132,22 @@ class DeltaWarehouse:
             ) from None
         came = tuple(v for v in versions if log[v].brings_rows)
         return Arrived(came, str(known.united(versions)))
+
+    def came_before(self, folder: str, version: int, at: datetime) -> int:
+        """The newest version up to `version` before which no commit is from `at` or later.
+
+        Raises:
+            EngineError: the log doesn't reach back to `at`.
+        """
+        return came_before(folder, self.commits(self.table_path(folder)), version, at)
+
+    def positions(self, folder: str) -> Sequence[tuple[int, Mapping[str, str]]]:
+        """The commits that say a position: version and position, newest first."""
+        return positions(self.commits(self.table_path(folder)))
+
+    def restored_by(self, folder: str, run: str) -> tuple[int, int] | None:
+        """The versions from and to which a run put a table back; None if it didn't."""
+        return restored_by(self.commits(self.table_path(folder)), run)
 
     def find_mark(self, folder: str, run: str, step: int) -> int | None:
         """The version of the newest commit with this run and step; None if there is none."""
@@ -327,10 +344,11 @@ class DeltaWarehouse:
             return Observed(version, state.rows, state.bytes, state.fingerprint, state.inputs)
         with self._reading(path):
             rows, size = volume(table)
-            is_streaming = state.kind == RelationKind.STREAMING_TABLE.value
-            later = _commits(table, max(1, version - max(state.version, -1)) if is_streaming else 1)
+            later = _commits(
+                table, max(1, version - max(state.version, -1)) if state.takes_in else 1
+            )
         marks = [
-            c.mark for c in later if c.mark and (c.mark.passed is not None or not is_streaming)
+            c.mark for c in later if c.mark and (c.mark.passed is not None or not state.takes_in)
         ]
         mark = next(iter(marks), None)
         return Observed(

@@ -74,6 +74,7 @@ class Version:
     mark: Mark | None = None
     is_append: bool = False
     restored: int | None = None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,12 @@ class World:
     dies_at: int | None = None
     is_dead: bool = False
     archive: dict[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
+    now: datetime = datetime(2026, 6, 10, 13, tzinfo=timezone.utc)
+
+    def stamped(self, version: Version) -> Version:
+        """A version with the time of its commit: a second after the one before."""
+        self.now += timedelta(seconds=1)
+        return replace(version, at=self.now)
 
     def copy(self) -> World:
         """Another world in the same state."""
@@ -166,7 +173,7 @@ class World:
     def commit(self, folder: str, version: Version) -> Written:
         """Add a version to a table, or make it."""
         self.beat()
-        self.tables.setdefault(folder, []).append(version)
+        self.tables.setdefault(folder, []).append(self.stamped(version))
         self.beat()
         return self.written(folder)
 
@@ -226,7 +233,7 @@ class FakeWarehouse:
                 continue
             now = self._world.written(state.folder)
             mark = self._world.newest(state.folder).mark
-            if state.kind == "streaming table":
+            if state.takes_in:
                 later = self._world.tables[state.folder][state.version + 1 :]
                 marks = [v.mark for v in later if v.mark and v.mark.passed is not None]
                 mark = marks[-1] if marks else None
@@ -257,6 +264,28 @@ class FakeWarehouse:
         found = not_passed(log, version, known)
         came = tuple(n for n in found if versions[n].is_append)
         return Arrived(came, str(known.united(found)))
+
+    def came_before(self, folder: str, version: int, at: datetime) -> int:
+        """By the times of the versions."""
+        versions = self._world.tables[folder][: version + 1]
+        since = [n for n, v in enumerate(versions) if v.at is None or v.at >= at]
+        return min(since, default=version + 1) - 1
+
+    def positions(self, folder: str) -> Sequence[tuple[int, Mapping[str, str]]]:
+        """Of the versions whose mark says one."""
+        return [
+            (number, version.mark.passed)
+            for number, version in reversed(list(enumerate(self._world.tables[folder])))
+            if version.mark is not None and version.mark.passed is not None
+        ]
+
+    def restored_by(self, folder: str, run: str) -> tuple[int, int] | None:
+        """By a version of this run."""
+        for number, version in reversed(list(enumerate(self._world.tables[folder]))):
+            is_own = version.mark is not None and version.mark.run == run
+            if is_own and version.restored is not None:
+                return number, version.restored
+        return None
 
     def find_mark(self, folder: str, run: str, step: int) -> int | None:
         """The newest commit with this mark."""
@@ -503,6 +532,22 @@ class FakeEngine(FakeWarehouse):
         )
         return replace(written, written=len(new))
 
+    def accumulate(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        arrivals: Mapping[str, Arrived],
+        stored: RelationState,
+        mark: Mark,
+    ) -> Written:
+        """Put what the query gives of each row that came beside what is there, in one commit."""
+        self._world.fail_if_broken(view.name)
+        new = passing(view, self._came(states, arrivals))
+        before = self._world.tables[stored.folder][stored.version]
+        self._world.computed.append(view.name)
+        return self._world.commit(stored.folder, Version((), (*before.contents, *new), mark))
+
     def evolve(self, program: Program, view: View, folder: str, mark: Mark) -> Written:
         """Another query has other columns here: a commit without rows."""
         self._world.fail_if_broken(f"evolve {view.name}")
@@ -612,7 +657,7 @@ class FakeEngine(FakeWarehouse):
             self._world.beat()
             self._world.batches.add(batch)
             version = replace(_version(now.columns, [*kept, *new], mark), is_append=True)
-            self._world.tables[table.folder].append(version)
+            self._world.tables[table.folder].append(self._world.stamped(version))
             self._world.beat()
         self._world.offsets[key] = end
         self._world.beat()
@@ -807,9 +852,11 @@ class Pipeline:
         """What the ledger says now."""
         return self.journal.refresh()
 
-    def plan(self, target: str | None, *, offline: bool = False) -> Plan:
+    def plan(
+        self, target: str | None, *, offline: bool = False, at: datetime | None = None
+    ) -> Plan:
         """The plan to a revision, None for base."""
-        return make_plan(self.request(target, offline=offline))
+        return make_plan(replace(self.request(target, offline=offline), at=at))
 
     def request(self, target: str | None, *, offline: bool = False) -> Request:
         """What that plan is made from."""
@@ -893,14 +940,14 @@ class Pipeline:
         program = parse(deployment.program)
 
         def stored(name: str) -> Version:
-            if name in program.views and not program.views[name].is_streaming:
+            if name in program.views and not deployment.cut.relations[name].takes_in:
                 return Version((), (evaluate(program, name, stored),))
             return self.world.newest(deployment.cut.relations[name].folder)
 
         contents = self.contents()
         assert set(contents) == {n for n, r in program.relations.items() if r.is_stored}
         for name, view in program.views.items():
-            if view.is_stored and not view.is_streaming:
+            if view.is_stored and not deployment.cut.relations[name].takes_in:
                 assert contents[name][1] == (evaluate(program, name, stored),), name
 
     def received(self, connector: str) -> dict[str, int]:

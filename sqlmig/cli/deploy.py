@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 from sqlmig import commands
 from sqlmig.cli.annotations import annotate
 from sqlmig.cli.app import PlainArguments, global_options, opened
-from sqlmig.cli.durations import DURATION
+from sqlmig.cli.durations import DURATION, TIME
 from sqlmig.cli.output import is_interactive, painted, print_json, say, to_json
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ _WAITS = 3
     metavar="REF",
     help="Plan the revisions of a Git ref, as if it were checked out; none of its code is run.",
 )
+@click.option("--at", type=TIME, metavar="TIME", help="As for upgrade.")
 @global_options
 def plan_command(
     rev: str,
@@ -87,6 +89,7 @@ def plan_command(
     with_preview: bool,
     samples: int,
     allow_unknown: bool,
+    at: datetime | None,
 ) -> None:
     """Show what it takes to bring the pipeline to REV: the changes, why, and the steps.
 
@@ -108,6 +111,7 @@ def plan_command(
         allow_destructive=allow_destructive,
         allow_unknown=allow_unknown,
         ref=ref,
+        at=at,
     )
     preview = commands.preview(project, plan, samples=samples) if with_preview else None
     text = _told(plan, "json" if as_json else style, verbose=verbose, preview=preview)
@@ -158,6 +162,9 @@ def _told(plan: Plan, style: str, *, verbose: bool, preview: Preview | None) -> 
     metavar="5m",
     help="How long the tick under way may take to end; by default the target's.",
 )
+@click.option(
+    "--at", type=TIME, metavar="TIME", help="Rows that came before pass under the old queries."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @global_options
 def upgrade_command(
@@ -167,12 +174,17 @@ def upgrade_command(
     allow_destructive: bool,
     allow_unknown: bool,
     stop_timeout: float | None,
+    at: datetime | None,
     as_json: bool,
 ) -> None:
     """Take the pipeline to REV: head (the default), an id or its prefix, +1, label@head ...
 
     On a terminal the plan is shown and you are asked. Elsewhere the target's policy decides: with
     await_approval the plan is recorded, the exit code is 3, and `sqlmig approve` goes on.
+
+    With --at (18:30, +10m, -2h, an ISO time), rows that came into a stream from then on pass the
+    streaming tables that go on in place under the new queries, those before under the old ones.
+    It waits for a time that has not come yet.
     """
     from sqlmig.cli.progress import progress
 
@@ -187,6 +199,7 @@ def upgrade_command(
             confirm=_confirm if is_interactive() else None,
             observer=observer,
             stop_timeout=stop_timeout,
+            at=at,
         )
     _report(result, as_json=as_json)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sqlmig.cli.output import say
 from sqlmig.execution import events
 from sqlmig.planning.explain import describe_action
+from sqlmig.planning.parting import in_words
 from sqlmig.planning.steps import Step
 from sqlmig.planning.volume import size
 
@@ -57,6 +58,8 @@ def _plain(event: events.Event) -> None:
             say(f"  vacuum  {files:,} old file{'' if files == 1 else 's'}, {size(count)}")
         case events.LeaseWatched(process, seconds):
             say(f"No sign of {process}: it is replaced if it gives none for {seconds:g} s.")
+        case events.TimeAwaited(at):
+            say(f"Waiting until {in_words(at)}; nothing is begun, Ctrl-C gives it up.")
         case events.RunnerTicks(revision):
             say(f"Running revision {revision}")
         case events.RunnerPauses(plan):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlmig.commands.plans import plan_way, read_directives
 from sqlmig.commands.policy import check_checkout
 from sqlmig.commands.project import Project
 from sqlmig.commands.running import runner
+from sqlmig.commands.waiting import wait_for_time
 from sqlmig.errors import BlockedError, DeployedMovedError, RejectedError, RevisionError
 from sqlmig.execution import events
 from sqlmig.execution.delivery import has_due
@@ -58,6 +60,7 @@ def upgrade(
     confirm: Confirm | None = None,
     observer: events.Observer = events.ignore,
     stop_timeout: float | None = None,
+    at: datetime | None = None,
 ) -> Deployed:
     """Take the pipeline to a later revision.
 
@@ -70,6 +73,8 @@ def upgrade(
         confirm: shows the plan to a person and returns the answer; None when nobody is there.
         observer: told what happens.
         stop_timeout: seconds that the tick under way may take to end; by default the target's.
+        at: from when on rows pass streaming tables that go on in place under the new queries; what
+            came before passes under the old ones. Until then nothing is begun.
 
     Returns:
         What was done; `awaiting_approval` when the plan was recorded for `approve`.
@@ -92,6 +97,7 @@ def upgrade(
         analyze=chosen != "reject",
         allow_destructive=allow_destructive,
         allow_unknown=allow_unknown,
+        at=at,
     )
     if plan.is_noop:
         return Deployed("nothing_to_do", plan, resumed=resumed)
@@ -108,6 +114,7 @@ def upgrade(
             return Deployed("awaiting_approval", plan, resumed=resumed)
         if chosen == "await_approval" and confirm is not None and not confirm(plan):
             raise RejectedError("not approved; nothing was run")
+    wait_for_time(plan, project.journal.clock, observer)
     _executor(project, observer, stop_timeout).run(plan)
     return Deployed("applied", plan, _tick(project, after, observer, with_sources=True), resumed)
 
@@ -162,6 +169,7 @@ def approve(
     waiting = _waiting(deployment, plan_id)
     plan = Plan.from_dict(waiting.plan)
     after = project.parse_deployed(plan.stages[-1])
+    wait_for_time(plan, project.journal.clock, observer)
     _executor(project, observer).run(plan, is_approved=True)
     return Deployed("applied", plan, _tick(project, after, observer, with_sources=True))
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import datetime
 
 from sqlmig.commands.departure import departure
 from sqlmig.commands.edited import refuse_edited
 from sqlmig.commands.foreign import foreign_functions, not_analyzed, read_plainly
 from sqlmig.commands.project import Project, counts_from_head
 from sqlmig.commands.row_checks import check_rows
-from sqlmig.errors import RevisionError
+from sqlmig.errors import EngineError, RevisionError
+from sqlmig.execution.observing import observed_cut
+from sqlmig.execution.parting import find_part
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning import planner
@@ -27,6 +30,7 @@ from sqlmig.planning.steps import (
 )
 from sqlmig.planning.strategies import explain_relations
 from sqlmig.planning.stream_steps import (
+    AdvanceStream,
     BackfillStream,
     EvolveStream,
     RestoreStream,
@@ -47,6 +51,7 @@ def make_plan(
     allow_destructive: bool = False,
     allow_unknown: bool = False,
     ref: str | None = None,
+    at: datetime | None = None,
 ) -> Plan:
     """The plan that takes the deployed revision to `target`.
 
@@ -58,6 +63,7 @@ def make_plan(
         allow_unknown: take a deployed revision back that has no file here, whatever the policy.
         ref: a Git ref: plan as if that were checked out. Its files are read from Git's objects, and
             nothing of their code is run.
+        at: from when on rows pass streaming tables under the target's queries.
 
     Raises:
         GitError: no such ref, or it lacks the project.
@@ -82,6 +88,7 @@ def make_plan(
             offline=offline,
             allow_destructive=allow_destructive,
             allow_unknown=allow_unknown,
+            at=at,
         )[0]
 
 
@@ -95,6 +102,7 @@ def plan_way(
     analyze: bool = True,
     allow_destructive: bool = False,
     allow_unknown: bool = False,
+    at: datetime | None = None,
 ) -> tuple[Plan, Program]:
     """The plan from what is deployed to `target`, and the target's program.
 
@@ -104,6 +112,7 @@ def plan_way(
         analyze: let Spark analyse new and changed queries, and look at rows that are converted.
         allow_destructive: empty tables whose rows can't be kept.
         allow_unknown: take a deployed revision back that has no file here, whatever the policy.
+        at: from when on rows pass streaming tables under the target's queries.
     """
     if direction != "downgrade":  # going back uses the ledger's text
         refuse_edited(project, deployment)
@@ -135,11 +144,14 @@ def plan_way(
         observed={} if offline else project.warehouse.observe(deployment.cut.relations),
         folders=frozenset() if offline else project.warehouse.folders(),
         raw={} if offline else _raw_records(project, deployment, before),
+        at=at,
     )
     plan = planner.make_plan(request)
     if left is not None and not left.is_allowed:
         plan = replace(plan, blockers=(Blocker(left.message, hint=left.hint), *plan.blockers))
     foreign = foreign_functions(before, after) if project.is_foreign else ()
+    if at is not None and not offline:
+        plan = _parts_checked(project, plan, before, deployment)
     asks_spark = analyze and not offline
     if asks_spark:
         plan = _rows_checked(project, plan, request, allow_destructive=allow_destructive)
@@ -236,6 +248,23 @@ def as_applied(
         path=file.path,
         text=file.text,
     )
+
+
+def _parts_checked(project: Project, plan: Plan, before: Program, deployment: Deployment) -> Plan:
+    """The plan with what keeps the logs from telling where its time parts rows."""
+    if plan.blockers:
+        return plan
+    states = observed_cut(project.warehouse, deployment.cut).relations
+    found: list[Blocker] = []
+    for step in plan.steps:
+        match step.action:
+            case AdvanceStream(relation, until, parted) if until and not parted:
+                view, at = before.views[relation], datetime.fromisoformat(until)
+                try:
+                    find_part(project.warehouse, view, states, at)
+                except EngineError as error:
+                    found.append(Blocker(error.message, error.location, error.hint))
+    return replace(plan, blockers=tuple(found))
 
 
 def _rows_checked(

@@ -14,7 +14,7 @@ from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import ConnectorState, Cut, Kind, RelationState, Status
 from sqlmig.ledger.sink_state import SinkState
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint, sink_fingerprint
-from sqlmig.program.model import Program
+from sqlmig.program.model import Program, RelationKind
 from sqlmig.program.sink_options import read_sink_options
 
 
@@ -86,6 +86,8 @@ def _found(project: Project, program: Program, deployment: Deployment) -> dict[s
             passed=observed[name].passed or {},
             watermark=observed[name].watermark,
             late=observed[name].late,
+            is_historical=state.kind == RelationKind.MATERIALIZED_VIEW.value
+            and bool(observed[name].passed),
             rows=observed[name].rows,
             bytes=observed[name].bytes,
             layout=project.warehouse.describe(name).partitions,

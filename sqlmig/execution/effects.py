@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from sqlmig.errors import EngineError, NoSpaceError
+from sqlmig.execution.accumulation_effects import AccumulationEffects
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
+from sqlmig.execution.observing import observed_cut
 from sqlmig.execution.outcome import Outcome, connector_changed, fresh, relation_changed
 from sqlmig.execution.row_effects import row_change
 from sqlmig.execution.sink_effects import sink_change
@@ -16,7 +18,6 @@ from sqlmig.execution.stopping import wait_until_stopped
 from sqlmig.execution.stream_effects import StreamEffects
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import ConnectorState, Cut, RelationState
-from sqlmig.planning.request import observe
 from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     AlterTable,
@@ -136,17 +137,21 @@ class Effects:
             case Bootstrap(relation, folder):
                 return self._bootstrap(step, relation, folder, is_repeated)
             case AdvanceStream(relation):
-                state, rows = self._streams(step).advance(self._deployed(), relation)
+                deployed = self._deployed()
+                passing = self._passing(step, deployed, relation)
+                state, rows = passing.advance(deployed, step.action)
                 return relation_changed(relation, state, rows)
-            case EvolveStream():
-                state, rows = self._streams(step).evolve(self._target, step.action)
-                return relation_changed(step.action.relation, state, rows)
+            case EvolveStream(relation):
+                passing = self._passing(step, self._target, relation)
+                state, rows = passing.evolve(self._target, step.action)
+                return relation_changed(relation, state, rows)
             case BackfillStream():
                 state, rows = self._streams(step).backfill(self._target, step.action)
                 return relation_changed(step.action.relation, state, rows)
-            case RestoreStream():
-                state, rows, note = self._streams(step).restore(self._target, step.action)
-                return relation_changed(step.action.relation, state, rows, note)
+            case RestoreStream(relation):
+                passing = self._passing(step, self._target, relation)
+                state, rows, note = passing.restore(self._target, step.action)
+                return relation_changed(relation, state, rows, note)
             case Detach(relation):
                 return Outcome({"removed": [relation]})
             case _:
@@ -172,6 +177,19 @@ class Effects:
     def _streams(self, step: Step) -> StreamEffects:
         mark = self._mark(step, None, {})
         return StreamEffects(self._engine, self._warehouse, mark, self._cut.relations)
+
+    def _passing(
+        self, step: Step, program: Program, name: str
+    ) -> StreamEffects | AccumulationEffects:
+        if program.views[name].is_streaming:
+            return self._streams(step)
+        return AccumulationEffects(
+            self._engine,
+            self._warehouse,
+            self._mark(step, None, {}),
+            self._cut.relations,
+            self._journal.deployment.relation_history.get((self._plan.target or "base", name)),
+        )
 
     def _table(self, name: str, stage: int) -> Table:
         return self._stages[stage].tables[name]
@@ -379,18 +397,3 @@ class Effects:
                 if state.folder == folder and state.generation == generation:
                     return replace(state, fingerprint=mark)
         return ConnectorState(folder, generation, mark)
-
-
-def observed_cut(warehouse: Warehouse, cut: Cut) -> Cut:
-    """`cut` with every relation as it is now."""
-    observed = warehouse.observe(cut.relations)
-    missing = sorted(n for n, s in cut.relations.items() if s.folder not in observed)
-    if missing:
-        raise EngineError(
-            f"the Delta table of `{missing[0]}` is not in the warehouse",
-            hint="restore its folder, or `sqlmig stamp` a revision that does not have it",
-        )
-    return replace(
-        cut,
-        relations={n: observe(s, observed[s.folder]) for n, s in cut.relations.items()},
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from sqlmig.ledger.records import ConnectorState, RelationState
@@ -22,7 +23,7 @@ class Mark:
     Args:
         run, step: name the effect; the same pair never commits twice.
         inputs: for a view's contents: stored input -> content id.
-        passed: for rows of a streaming table: its position after them, as in `RelationState`; None
+        passed: for rows that were taken in: the position after them, as in `RelationState`; None
             for a commit that says nothing about that.
         watermark, late: part of that position, as in `RelationState`.
     """
@@ -203,6 +204,16 @@ class Warehouse(Protocol):
     def arrivals(self, folder: str, version: int, passed: str | None) -> Arrived:
         """What came into a table up to `version` and has not passed; None for no position yet."""
 
+    def came_before(self, folder: str, version: int, at: datetime) -> int:
+        """The newest version up to `version` before which no commit is from `at` or later; -1 where
+        there is none."""
+
+    def positions(self, folder: str) -> Sequence[tuple[int, Mapping[str, str]]]:
+        """The commits that say a position: version and position, newest first."""
+
+    def restored_by(self, folder: str, run: str) -> tuple[int, int] | None:
+        """The version with which a run put a table back, and the one that it put it back to."""
+
     def find_mark(self, folder: str, run: str, step: int) -> int | None:
         """The version of the commit that carries this run and step; None if there is none."""
 
@@ -221,7 +232,7 @@ class Engine(Protocol):
     ) -> Sequence[Blocker]:
         """Let Spark analyse the queries and functions of `names` against the declared schemas.
 
-        `kept`: streaming table -> folder of the rows that its new query is to go on with.
+        `kept`: view -> folder of the rows that its new query is to go on with.
         """
 
     def columns(self, program: Program, names: Sequence[str]) -> Mapping[str, Sequence[Field]]:
@@ -316,6 +327,20 @@ class Engine(Protocol):
         """Append what a streaming table's query gives of the rows that came into its streams.
 
         `span`: for one with windows: it gives what it gives of all rows of its stream in there.
+        """
+
+    def accumulate(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        arrivals: Mapping[str, Arrived],
+        stored: RelationState,
+        mark: Mark,
+    ) -> Written:
+        """Merge into a materialized view what its query gives of the rows that came; one commit.
+
+        What it has is read as of `stored`.
         """
 
     def evolve(self, program: Program, view: View, folder: str, mark: Mark) -> Written:

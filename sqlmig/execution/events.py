@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlmig.planning.steps import Plan, Step
 
@@ -138,6 +139,13 @@ class LeaseWatched:
     seconds: float
 
 
+@dataclass(frozen=True)
+class TimeAwaited:
+    """A plan is not begun before `at`, which parts the rows that pass under its queries."""
+
+    at: datetime
+
+
 Event = (
     PlanStarted
     | StepStarted
@@ -155,6 +163,7 @@ Event = (
     | RunnerTicks
     | RunnerPauses
     | LeaseWatched
+    | TimeAwaited
 )
 Observer = Callable[[Event], None]
 

@@ -9,7 +9,6 @@ from sqlmig.execution.engine import Engine, Mark, Warehouse
 from sqlmig.execution.journal import Journal
 from sqlmig.ledger.records import Cut, RelationState
 from sqlmig.planning.steps import Plan
-from sqlmig.program.model import RelationKind
 
 
 def fence_touched(warehouse: Warehouse, journal: Journal, plan: Plan, cut: Cut, run: str) -> None:
@@ -46,7 +45,7 @@ def restore_cut(
             plan.deployed,
             state.fingerprint,
             state.inputs,
-            state.passed if state.kind == RelationKind.STREAMING_TABLE.value else None,
+            state.passed if state.takes_in else None,
             state.watermark,
             state.late,
         )

@@ -22,9 +22,9 @@ def is_stale(view: View, state: RelationState, inputs: Mapping[str, str]) -> boo
     Contents without a fingerprint are not sqlmig's. Else equal content ids mean equal inputs, and
     the same query over equal inputs gives the same rows, unless it is volatile.
 
-    A streaming table is stale when what it follows has other contents than those that passed.
+    What takes rows in is stale when what it follows has other contents than those that passed.
     """
-    if view.is_streaming:
+    if state.takes_in:
         return dict(state.inputs) != dict(inputs)
     return view.volatile or not state.fingerprint or dict(state.inputs) != dict(inputs)
 

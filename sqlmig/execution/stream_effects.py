@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Engine, Mark, Period, Span, Warehouse, Written
+from sqlmig.execution.parting import find_part
 from sqlmig.execution.streams import advanced, find_advance, take_in, whole, windows_so_far
 from sqlmig.ledger.records import RelationState
 from sqlmig.planning.request import observe
 from sqlmig.planning.stream_steps import (
+    AdvanceStream,
     BackfillStream,
     EvolveStream,
     RestoreStream,
@@ -71,23 +74,29 @@ class StreamEffects:
             state = altered(state, was)
         return state, written.written if written.written is not None else written.rows
 
-    def advance(self, program: Program, name: str) -> tuple[RelationState, int]:
+    def advance(self, program: Program, action: AdvanceStream) -> tuple[RelationState, int]:
         """Let the table take in what came, by the query of `program`; its state and rows written.
 
-        Where nothing came, Spark is not needed.
+        Where nothing came, Spark is not needed. Where the action says until when, only what came
+        before is taken in; what has passed since is taken out first, and comes again.
 
         Raises:
             EngineError: the query fails on them; the hint says how to let the new one have them.
         """
+        name = action.relation
         try:
-            return self._advance(program, name, self._now(name))
+            if action.until:
+                return self._advance_until(program, action)
+            return self._advance(program, name, self._now(name), self._states)
         except EngineError as error:
-            raise EngineError(error.message, location=error.location, hint=_HINT) from error
+            hint = error.hint if action.until else _HINT
+            raise EngineError(error.message, location=error.location, hint=hint) from error
 
     def evolve(self, program: Program, action: EvolveStream) -> tuple[RelationState, int]:
         """Let the table go on with the query of `program`, and take in what came meanwhile."""
         name = action.relation
-        return self._advance(program, name, self._evolved(program, name, action.is_historical))
+        state = self._evolved(program, name, action.is_historical)
+        return self._advance(program, name, state, self._states)
 
     def backfill(self, program: Program, action: BackfillStream) -> tuple[RelationState, int]:
         """Make the rows of a period anew, by the query of `program`."""
@@ -133,7 +142,7 @@ class StreamEffects:
         if since is None:
             raise EngineError(f"`{action.since}` is no time")
         if over is None:  # there is no window yet that could be made anew
-            state, rows = self._advance(program, name, now)
+            state, rows = self._advance(program, name, now, self._states)
             return altered(state, was), rows
         begin = min(windowing.begin(since), over)
         advance = find_advance(self._warehouse, view, now, self._states)
@@ -195,15 +204,31 @@ class StreamEffects:
         state = replace(state, fingerprint=fingerprint, is_historical=is_historical)
         return altered(state, was) if now.passed == was.passed else state
 
+    def _advance_until(self, program: Program, action: AdvanceStream) -> tuple[RelationState, int]:
+        name, at = action.relation, datetime.fromisoformat(action.until)
+        state = self._now(name)
+        states = {**self._states, name: state}
+        view, run = program.views[name], self._mark.run
+        part = find_part(self._warehouse, view, states, at, action.parted, run)
+        if part.back_to is not None:
+            mark = replace(self._mark, fingerprint=state.fingerprint, passed=part.passed)
+            written = self._warehouse.restore(state.folder, part.back_to, mark)
+            if written is None:
+                written = self._engine.restore(state.folder, part.back_to, mark)
+            state = state.with_rows(written.version, written.rows, written.bytes)
+        if part.passed != state.passed:
+            state = replace(state, inputs={}, passed=part.passed)
+        return self._advance(program, name, state, {**self._states, **part.streams})
+
     def _advance(
-        self, program: Program, name: str, state: RelationState
+        self, program: Program, name: str, state: RelationState, states: States
     ) -> tuple[RelationState, int]:
         view = program.views[name]
-        advance = find_advance(self._warehouse, view, state, self._states)
+        advance = find_advance(self._warehouse, view, state, states)
         if not advance.has_rows:
             return advanced(state, advance, None), 0
         mark = replace(self._mark, fingerprint=state.fingerprint)
-        inputs = self._inputs(program, name)
+        inputs = {n: s for n, s in states.items() if n in program.stored_reads(name)}
         taken = take_in(self._engine, program, view, inputs, advance, state, mark)
         return taken.state, (taken.written.written or 0) if taken.written else 0
 

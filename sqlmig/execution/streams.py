@@ -1,12 +1,14 @@
-"""How far a streaming table is behind its streams, and its state after it took in what came.
+"""How far a relation that takes rows in is behind its streams, and its state after it did.
 
+Its streams are what it follows: for a streaming table those that its query calls so, for a
+materialized view that goes on in place what it reads.
 It knows no Spark: what came is told by the streams' logs, so where nothing did, none is started.
 One with windows emits those that are over by then (rule `whole-windows` in `program.windows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from sqlmig.execution.engine import Arrived, Engine, Mark, Span, Warehouse, Written
@@ -17,7 +19,7 @@ from sqlmig.program.windows import read_windows
 
 @dataclass(frozen=True)
 class Advance:
-    """What a streaming table has to take in.
+    """What a relation has to take in.
 
     Args:
         arrivals: stream -> its rows that have not passed.
@@ -38,14 +40,15 @@ class Advance:
 def find_advance(
     warehouse: Warehouse, view: View, state: RelationState, states: Mapping[str, RelationState]
 ) -> Advance:
-    """What the table in `state` has to take in of the streams in `states`.
+    """What the relation in `state` has to take in of its streams in `states`.
 
     Raises:
         EngineError: a stream's log doesn't tell any more what came.
     """
     arrivals: dict[str, Arrived] = {}
     passed = dict(state.passed)
-    for name in view.streams:
+    streams = view.streams or tuple(sorted(view.reads))
+    for name in streams:
         stream = states[name]
         before = state.passed.get(stream.folder)
         if before is not None and state.inputs.get(name) == stream.content:
@@ -56,7 +59,7 @@ def find_advance(
             came = replace(came, versions=())
         arrivals[name] = came
         passed[stream.folder] = came.passed
-    return Advance(arrivals, {name: states[name].content for name in view.streams}, passed)
+    return Advance(arrivals, {name: states[name].content for name in streams}, passed)
 
 
 def whole(
@@ -71,8 +74,24 @@ def whole(
     }
 
 
+def position(warehouse: Warehouse, contents: Iterable[str]) -> Mapping[str, str]:
+    """The position of a view that was computed from these contents.
+
+    A content id names the commit that first held the contents, so it tells which rows were in them,
+    however often the table has been put back to them since.
+
+    Args:
+        contents: content ids of what it reads.
+    """
+    found = {}
+    for content in contents:
+        folder, _, version = content.rpartition("@")
+        found[folder] = warehouse.arrivals(folder, int(version), None).passed
+    return found
+
+
 def advanced(state: RelationState, advance: Advance, written: Written | None) -> RelationState:
-    """The table after it took in what came.
+    """The relation after it took in what came.
 
     Args:
         written: None where nothing came, and nothing was committed.
@@ -87,7 +106,7 @@ def advanced(state: RelationState, advance: Advance, written: Written | None) ->
 
 @dataclass(frozen=True)
 class Taken:
-    """A streaming table after it took in what came.
+    """A relation after it took in what came.
 
     Args:
         written: None where nothing was committed: no window was over.
@@ -108,17 +127,17 @@ def take_in(
     state: RelationState,
     mark: Mark,
 ) -> Taken:
-    """Let a streaming table take in rows that came, in one commit, or none where that adds nothing.
+    """Let a relation take in rows that came, in one commit, or none where that adds nothing.
 
     Args:
         inputs: the states of all that its query reads.
-        state: of the table, before it.
+        state: of the relation, before it.
         mark: of the commit, without the position.
 
     Raises:
         EngineError: the query fails; nothing was written.
     """
-    windowing = read_windows(view)
+    windowing = read_windows(view) if view.is_streaming else None
     span = None
     late = 0
     if windowing is not None:
@@ -138,7 +157,10 @@ def take_in(
         late=state.late,
     )
     arrivals, folder = advance.arrivals, state.folder
-    written = engine.advance(program, view, inputs, arrivals, folder, mark, span)
+    if view.is_streaming:
+        written = engine.advance(program, view, inputs, arrivals, folder, mark, span)
+    else:
+        written = engine.accumulate(program, view, inputs, arrivals, state, mark)
     return Taken(advanced(state, advance, written), written, late)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 from sqlmig.errors import DeployedMovedError, SqlmigError, UnfinishedPlanError
 from sqlmig.execution import events
 from sqlmig.execution.delivery import deliver
-from sqlmig.execution.effects import observed_cut
 from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.lease import Lease
+from sqlmig.execution.observing import observed_cut
 from sqlmig.execution.outcome import fresh
 from sqlmig.execution.staleness import is_stale, stale_order
 from sqlmig.execution.streams import Advance, Taken, advanced, find_advance, take_in
@@ -224,7 +224,7 @@ class Ticker:
                         broken.add(view.name)
                         continue
                     job = self._job(number, view, cut, run)
-                    if job is not None and view.is_streaming:
+                    if job is not None and job.state.takes_in:
                         try:
                             job, cut = self._advance_job(job, cut)
                         except SqlmigError as error:
@@ -333,7 +333,7 @@ class Ticker:
 
 @dataclass(frozen=True)
 class _Job:
-    """A view that is to be computed, and from what; for a streaming table, what came."""
+    """A view that is to be computed, and from what; for one that takes rows in, what came."""
 
     view: View
     state: RelationState

@@ -245,7 +245,7 @@ class Folding:
 
     def _publish(self, cut: Cut) -> None:
         for state in cut.relations.values():
-            if state.kind != "table":
+            if _equals_its_query(state):
                 key = materialization_key(state.folder, state.fingerprint, state.inputs)
                 self.published.pop(key, None)
                 self.published[key] = state
@@ -333,7 +333,7 @@ class Folding:
         computed.
         """
         for state in cut.relations.values():
-            if state.kind == "table":
+            if not _equals_its_query(state):
                 continue
             key = materialization_key(state.folder, state.fingerprint, state.inputs)
             place = (state.folder, state.fingerprint)
@@ -346,3 +346,9 @@ class Folding:
                 self._of_ticks.pop(place, None)
             self.published.pop(key, None)
             self.published[key] = state
+
+
+def _equals_its_query(state: RelationState) -> bool:
+    """Whether the same query over the same inputs would give these contents again: not where some
+    of them were taken in under an earlier query."""
+    return state.kind != "table" and not (state.takes_in and state.kind != "streaming table")

@@ -39,6 +39,10 @@ class Versions:
         first, last = self.ranges[0] if self.ranges else (1, 0)
         return last + 1 if first == 0 else 0
 
+    def meets(self, first: int, last: int | None) -> bool:
+        """Whether a version from `first` to `last` is in it; None for no end."""
+        return any(end >= first and (last is None or start <= last) for start, end in self.ranges)
+
     def united(self, others: Iterable[int]) -> Versions:
         """This set with further versions."""
         return self._with((version, version) for version in others)

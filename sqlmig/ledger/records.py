@@ -58,15 +58,15 @@ class RelationState:
         content: `folder@version` of the commit that first held these contents; a restore keeps it,
             so that equal ids mean equal contents.
         fingerprint: the table's or the materialization's fingerprint.
-        inputs: for a materialized view: input -> content id that it was computed from; for a
-            streaming table: stream -> content id whose rows have all passed.
+        inputs: for a materialized view: input -> content id that it was computed from; for what
+            takes rows in: stream or input -> content id whose rows have all passed.
         rows, bytes: as Delta's statistics have them.
         altered_from: for a table or streaming table: the state that a change made this one of.
         is_emptied: that change emptied the table.
         taken_back: for those: the later state that was put back to this one.
-        passed: for a streaming table: folder of a stream -> the Delta versions whose rows have
-            passed (`0-5,7`).
-        is_historical: a streaming table holds rows that an earlier query gave.
+        passed: for what takes rows in: folder of a stream or input -> the Delta versions whose rows
+            have passed (`0-5,7`).
+        is_historical: it holds what rows gave under an earlier query.
         layout: the columns that it is partitioned by, in lower case.
         watermark: for a streaming table with windows: how far its time is, in microseconds since
             1970 (UTC); None before the first row. Windows that end by then have been emitted.
@@ -89,6 +89,12 @@ class RelationState:
     layout: tuple[str, ...] = ()
     watermark: int | None = None
     late: int = 0
+
+    @property
+    def takes_in(self) -> bool:
+        """Whether rows pass it once, when they come, so that it has a position: a streaming table,
+        or a materialized view that went on in place."""
+        return self.kind == "streaming table" or bool(self.passed)
 
     @property
     def contents(self) -> PinnedContents:

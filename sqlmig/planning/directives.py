@@ -49,14 +49,14 @@ class Run:
 
 @dataclass(frozen=True)
 class InPlace:
-    """The streaming table keeps its rows and goes on with its new query where it stopped."""
+    """The relation keeps what it has and goes on with its new query where it stopped."""
 
     relation: str
 
 
 @dataclass(frozen=True)
 class Rebuild:
-    """The streaming table is made anew from every row that its streams have."""
+    """The relation is made anew from every row that its streams or inputs have."""
 
     relation: str
 
@@ -133,20 +133,22 @@ class Operations:
         )
 
     def in_place(self, relation: str) -> None:
-        """Let a streaming table go on where it stopped, also where it would be rebuilt.
+        """Let a relation keep what it has and go on where it stopped, where it would be made anew.
 
         Args:
-            relation: a streaming table of the program that the hook goes to.
+            relation: a streaming table of the program that the hook goes to, or a materialized view
+                that groups the rows of one table by keys and counts, sums, or takes the least or
+                greatest. From then on it takes in only the rows that come.
         """
         self._directives.append(InPlace(_name(relation, "relation")))
 
     def rebuild(self, relation: str) -> None:
-        """Make a streaming table anew from every row that its streams have.
+        """Make a streaming table or a materialized view anew from every row that there is.
 
         Readers see the old rows or the new ones: it is one Delta commit.
 
         Args:
-            relation: a streaming table of the program that the hook goes to.
+            relation: of the program that the hook goes to.
         """
         self._directives.append(Rebuild(_name(relation, "relation")))
 

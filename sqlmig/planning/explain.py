@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
 from sqlmig.planning.explain_preview import preview_lines, preview_markdown
 from sqlmig.planning.explain_relations import relation_lines, relation_table
+from sqlmig.planning.parting import in_words
 from sqlmig.planning.preview import Preview
 from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
@@ -114,8 +116,9 @@ def describe_action(action: Action) -> str:  # noqa: RET503
             return f"detach sink `{connector}`"
         case Bootstrap(relation):
             return f"bootstrap `{relation}`"
-        case AdvanceStream(relation):
-            return f"take in rows for `{relation}`"
+        case AdvanceStream(relation, until):
+            limit = f" until {in_words(datetime.fromisoformat(until))}" if until else ""
+            return f"take in rows for `{relation}`{limit}"
         case EvolveStream(relation):
             return f"continue `{relation}` in place"
         case BackfillStream(relation, _, since):

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.ledger.records import RelationState
+from sqlmig.planning.accumulations import decide_views, plan_accumulation
 from sqlmig.planning.connectors import check_sources, plan_sources
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.layout import laid_out, plan_layout
+from sqlmig.planning.parting import check_parting
 from sqlmig.planning.raw import plan_fills
 from sqlmig.planning.request import Request
 from sqlmig.planning.sinks import plan_sinks
@@ -27,7 +29,13 @@ from sqlmig.planning.steps import (
     action_to_dict,
 )
 from sqlmig.planning.stream_checks import check_streams
-from sqlmig.planning.streams import decide, plan_advances, plan_stream
+from sqlmig.planning.streams import (
+    Decision,
+    asked_strategies,
+    decide,
+    plan_advances,
+    plan_stream,
+)
 from sqlmig.planning.tables import plan_tables
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import RelationKind, View
@@ -51,8 +59,10 @@ def make_plan(request: Request) -> Plan:
     draft.blockers.extend(blockers)
     draft.add(Stop(), "the change is made while no input is read")
     draft.add(Checkpoint(), "every relation is read as of one point")
-    decisions = decide(draft)
-    plan_advances(draft, decisions, laid_out(draft, stages))
+    asked = asked_strategies(draft)
+    decisions = decide(draft, asked)
+    kept = decide_views(draft, asked, decisions)
+    plan_advances(draft, {**decisions, **kept}, laid_out(draft, stages))
     for number, stage in enumerate(stages):
         plan_tables(draft, number, stage)
     plan_fills(draft)
@@ -62,8 +72,10 @@ def make_plan(request: Request) -> Plan:
         if isinstance(view, View) and view.is_streaming:
             plan_stream(draft, view, decisions)
         elif isinstance(view, View) and view.is_stored:
-            _plan_view(draft, view)
+            if not plan_accumulation(draft, view, kept):
+                _plan_view(draft, view, kept.get(name))
             plan_layout(draft, view)
+    check_parting(draft, decisions, kept)
     plan_sinks(draft)
     _detach(draft)
     draft.add(Resume(), "")
@@ -103,13 +115,19 @@ def _digest(draft: Draft) -> str:
     return hashlib.sha256(basis.encode()).hexdigest()[:12]
 
 
-def _plan_view(draft: Draft, view: View) -> None:
+def _plan_view(draft: Draft, view: View, rebuild: Decision | None) -> None:
+    """Add the steps of a materialized view.
+
+    Args:
+        rebuild: the decision to compute it anew although it may not have changed, if there is one.
+    """
     name = view.name
     state = draft.states.get(name)
     if state is not None and state.kind in _OTHERS:
         state = None
     change = draft.change("view", name)
-    if state is not None and state.fingerprint and (change is None or change.is_layout):
+    is_same = change is None or change.is_layout
+    if state is not None and state.fingerprint and is_same and rebuild is None:
         return
     mark = materialization_fingerprint(draft.target, name)
     inputs = sorted(draft.target.stored_reads(name))
@@ -117,10 +135,13 @@ def _plan_view(draft: Draft, view: View) -> None:
     cause = draft.cause("view", name) or (
         "it is not in the warehouse" if state is None else "something else wrote to it"
     )
+    if rebuild is not None:
+        said = draft.cause("view", name)
+        cause = f"{said}; computed anew: {rebuild.why}" if said else f"computed anew: {rebuild.why}"
     kept = draft.kept(draft.request.revision, name)
     folders = [s.folder for s in (state, kept) if s is not None]
     published = _published(draft, folders, mark, contents)
-    if published is not None:
+    if published is not None and (rebuild is None or rebuild.asked is None):
         draft.states[name] = published
         draft.add(
             Restore(name, published.folder, published.version, published.content),

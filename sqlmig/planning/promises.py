@@ -36,10 +36,12 @@ _ONCE = (True, "no input is read between stop and resume, and none is read again
 _ORDERED = (True, "the checkpoint is that point")
 _LIVE = (True, "readers see the old rows until the one commit that brings the new ones")
 _STREAM = RelationKind.STREAMING_TABLE.value
+_VIEW = RelationKind.MATERIALIZED_VIEW.value
 _TABLE = RelationKind.TABLE.value
 
 _BACKFILL: Mapping[tuple[str, str], tuple[bool, str]] = {
     (_STREAM, "in place"): (False, "rows that came before the change stay as they are"),
+    (_VIEW, "in place"): (False, "what came before the change stays counted as it was"),
     (_STREAM, "backfill"): (False, "rows from before the time that was asked for stay as they are"),
     (_STREAM, "rebuild"): (True, "made anew from every row that its stream has"),
     (_STREAM, "restore"): (False, "it is put back, with what was historical in it"),

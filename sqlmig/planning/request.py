@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import AppliedRevision, RelationState
@@ -16,7 +17,7 @@ class Observed:
     """A Delta table as it is now: its version, and rows and bytes from its statistics.
 
     `fingerprint` and `inputs` come from the mark that sqlmig left in the commit, if it made it. For
-    a streaming table they, and its position (`passed`, `watermark`, `late`), come from the newest
+    what takes rows in they, and its position (`passed`, `watermark`, `late`), come from the newest
     mark that says a position; `passed` is None where no commit since the known version does.
     """
 
@@ -62,6 +63,8 @@ class Request:
         folders: names of all folders of tables in the warehouse; empty as above.
         raw: folder of a source -> generation -> raw records that are kept of it.
         emptied: table -> why its rows can't be kept; it may lose them.
+        at: from when on rows pass streaming tables under the target's queries; None for the
+            checkpoint.
     """
 
     pipeline: str
@@ -77,6 +80,7 @@ class Request:
     folders: frozenset[str] = frozenset()
     emptied: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, Mapping[int, RawRecords]] = field(default_factory=dict)
+    at: datetime | None = None
 
 
 def observe(state: RelationState, now: Observed) -> RelationState:
@@ -90,7 +94,7 @@ def observe(state: RelationState, now: Observed) -> RelationState:
     moved = state.with_rows(now.version, now.rows, now.bytes)
     if state.kind == RelationKind.TABLE.value:
         return moved
-    if state.kind == RelationKind.STREAMING_TABLE.value:
+    if state.takes_in:
         # the rows that passed have passed, whoever let them
         if now.passed is None:
             return moved

@@ -20,6 +20,7 @@ from sqlmig.planning.steps import (
     Detach,
     EmptyTable,
     Plan,
+    RenameTable,
     Restore,
     RestoreTable,
     Step,
@@ -31,6 +32,7 @@ from sqlmig.planning.stream_steps import (
 )
 from sqlmig.planning.table_steps import ConvertTable, LayOut, RebuildTable
 from sqlmig.planning.windows import has_windows, obstacle
+from sqlmig.program.accumulation import Refusal, find_refusal
 from sqlmig.program.change_kinds import ChangeKind, change_kinds
 from sqlmig.program.diff import Change
 from sqlmig.program.model import Program, RelationKind, View
@@ -99,6 +101,9 @@ def _explain(
     taken = _taken(change, kind, steps)
     why_not = {**_WHY_NOT.get(kind, {}), **_why_not_with_windows(before, after, change)}
     strategies = tuple(_strategies(change, kind, taken, steps, why_not))
+    if kind == RelationKind.MATERIALIZED_VIEW.value and change.how in ("modified", "affected"):
+        refusal = find_refusal(before, after, change.name, _renamed(plan))
+        strategies = tuple(_in_place(strategy, refusal) for strategy in strategies)
     if plan.blockers:
         strategies = tuple(replace(strategy, is_taken=False) for strategy in strategies)
         return RelationPlan(change.name, kind, change.how, query, changes, strategies, ())
@@ -111,6 +116,23 @@ def _explain(
         strategies,
         promises(kind, taken, is_volatile="nondeterministic" in query),
     )
+
+
+def _renamed(plan: Plan) -> Mapping[str, str]:
+    """Table -> its name after the plan, for those that get another one."""
+    found: dict[str, str] = {}
+    for step in plan.steps:
+        if isinstance(step.action, RenameTable):
+            origin = {after: before for before, after in found.items()}
+            found[origin.get(step.action.before, step.action.before)] = step.action.after
+    return found
+
+
+def _in_place(strategy: Strategy, refusal: Refusal | None) -> Strategy:
+    """What is said of going on in place where the view's query does not allow it."""
+    if strategy.name != "in place" or strategy.is_taken or refusal is None:
+        return strategy
+    return replace(strategy, is_possible=False, reason=f"it {refusal.reason}")
 
 
 def _changes(before: Program, after: Program, plan: Plan, change: Change) -> tuple[ChangeKind, ...]:
@@ -190,11 +212,8 @@ _WHY_NOT: Mapping[str, Mapping[str, tuple[bool, str]]] = {
     },
     RelationKind.MATERIALIZED_VIEW.value: {
         "restore": (False, "this query was not computed over these rows before"),
-        "rebuild": (True, "its rows are there already: nothing has to be computed"),
-        "in place": (
-            False,
-            "it always equals its query; what goes on from now is a STREAMING TABLE",
-        ),
+        "rebuild": (True, "op.rebuild computes it anew, from all rows"),
+        "in place": (True, "op.in_place keeps what it has, and takes in only rows that come"),
         "backfill": (False, "it always equals its query, over all rows"),
     },
     RelationKind.STREAMING_TABLE.value: {

@@ -1,4 +1,5 @@
-"""The steps of streaming tables as data."""
+"""The steps of what takes rows in, as data: of streaming tables, and of materialized views that go
+on in place."""
 
 from __future__ import annotations
 
@@ -7,16 +8,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class AdvanceStream:
-    """Let a streaming table take in, with the query deployed so far, the rows that came before."""
+    """Let a relation take in, with the query deployed so far, the rows that came before.
+
+    A materialized view that takes no rows in yet is computed, if it is behind its inputs.
+
+    With a time `until` (ISO 8601), only those that came before it; what has passed since is taken
+    out, and comes again. `parted` are those of its streams that the plan parts by the same time.
+    """
 
     relation: str
+    until: str = ""
+    parted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class EvolveStream:
-    """Let a streaming table go on with its new query where the old one stopped; its rows stay.
+    """Let a relation go on with its new query where the old one stopped; what it has stays.
 
-    `is_historical` says that they are then not all what the query gives.
+    `is_historical` says that this is then not all what the query gives.
     """
 
     relation: str
@@ -40,7 +49,7 @@ class BackfillStream:
 
 @dataclass(frozen=True)
 class RestoreStream:
-    """Put a streaming table back to how this query left it, rows and position.
+    """Put a relation back to how this query left it, rows and position.
 
     If rows have passed by the time the step runs, it goes on in place instead; or is made anew,
     where it is one with windows and nothing else was asked for (`is_rebuilt`).

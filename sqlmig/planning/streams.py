@@ -51,9 +51,22 @@ class Decision:
     can_restore: bool = False
 
 
-def decide(draft: Draft) -> dict[str, Decision]:
+@dataclass(frozen=True)
+class Asked:
+    """What a hook asks for.
+
+    Args:
+        directive: the strategy. where: the hook, in words.
+        view: the relation as it is behind the hook.
+    """
+
+    directive: directives.Strategy
+    where: str
+    view: View
+
+
+def decide(draft: Draft, asked: Mapping[str, Asked]) -> dict[str, Decision]:
     """What becomes of the streaming tables that are there and change, or that a hook names."""
-    asked = _asked(draft)
     before, after = draft.request.deployed, draft.target
     renamed = windows.renamed_tables(draft.request.hops)
     decisions: dict[str, Decision] = {}
@@ -70,7 +83,7 @@ def decide(draft: Draft) -> dict[str, Decision]:
             if stream in decisions and decisions[stream].strategy != "in place"
         ]
         if name in asked:
-            directive, where = asked[name]
+            directive, where = asked[name].directive, asked[name].where
             if not isinstance(directive, directives.Rebuild):
                 found = windows.obstacles(before, after, directive, where, renamed)
                 draft.blockers.extend(found)
@@ -95,9 +108,12 @@ _WORDS: Mapping[type[directives.Strategy], str] = {
 }
 
 
-def _asked(draft: Draft) -> dict[str, tuple[directives.Strategy, str]]:
-    """Streaming table -> the strategy that hooks ask for; of several the one that redoes most."""
-    found: dict[str, tuple[directives.Strategy, str]] = {}
+def asked_strategies(draft: Draft) -> dict[str, Asked]:
+    """Relation -> the strategy that hooks ask for; of several the one that redoes most.
+
+    A materialized view can't be backfilled: it is computed from all rows, or goes on.
+    """
+    found: dict[str, Asked] = {}
     for hop in draft.request.hops:
         where = f"{hop.hook}() of {hop.revision.revision}"
         for directive in hop.directives:
@@ -105,7 +121,8 @@ def _asked(draft: Draft) -> dict[str, tuple[directives.Strategy, str]]:
                 continue
             name = directive.relation
             view = hop.after.views.get(name)
-            if view is None or not view.is_streaming:
+            is_backfill = isinstance(directive, directives.Backfill)
+            if view is None or not view.is_stored or (is_backfill and not view.is_streaming):
                 what = (
                     f"a {hop.after.relations[name].kind.value}"
                     if name in hop.after.relations
@@ -115,13 +132,14 @@ def _asked(draft: Draft) -> dict[str, tuple[directives.Strategy, str]]:
                     Blocker(
                         f"{where}: op.{_WORDS[type(directive)].replace(' ', '_')} names `{name}`, "
                         f"which is {what} in the program that is gone to",
-                        hint="name a streaming table of it",
+                        hint="name a streaming table of it"
+                        + ("" if is_backfill else ", or a materialized view"),
                     )
                 )
                 continue
             earlier = found.get(name)
-            if earlier is None or _strength(directive) >= _strength(earlier[0]):
-                found[name] = (directive, where)
+            if earlier is None or _strength(directive) >= _strength(earlier.directive):
+                found[name] = Asked(directive, where, view)
     return found
 
 
@@ -135,27 +153,64 @@ def plan_advances(
     """Let what came before the change pass under the query deployed then, before tables change.
 
     Args:
+        decisions: of streaming tables, and of materialized views that go on in place.
         laid_out: deployed tables whose rows are written anew in other partitions.
     """
     deployed = draft.request.deployed
+    wanted = {n for n, d in decisions.items() if d.strategy in ("in place", "backfill")}
+    wanted |= _behind(draft, decisions, wanted)
     for name in deployed.order:
-        view = deployed.relations[name]
-        if not isinstance(view, View) or not view.is_streaming or name not in draft.states:
+        state = draft.states.get(name)
+        if state is None or name in draft.deployment.failures:  # the change may mend it
             continue
         decision = decisions.get(name)
-        moved = sorted(laid_out & set(view.streams)) if name in draft.target.views else []
-        if (decision is None and not moved) or (decision and decision.strategy == "rebuild"):
+        is_rebuilt = decision is not None and decision.strategy == "rebuild"
+        moved: list[str] = []
+        if state.takes_in and name in draft.target.views and not is_rebuilt:
+            moved = sorted(laid_out & deployed.followed(name))
+        at = draft.request.at
+        if name in wanted and at is not None:
+            parted = tuple(s for s in deployed.views[name].streams if s in wanted)
+            draft.add(
+                AdvanceStream(name, at.isoformat(), parted),
+                "what came before then passes under the query deployed so far; what has passed "
+                "since is taken out, and passes again",
+            )
+            is_moved = True
+        elif name in wanted or moved:
+            when = "under the query deployed so far"
+            if name not in wanted:
+                when = f"before `{moved[0]}` is laid out anew"
+            draft.add(AdvanceStream(name), f"what came so far passes {when}")
+            follows = deployed.followed(name)
+            is_moved = any(draft.states[s].content != state.inputs.get(s) for s in follows)
+        else:
             continue
-        if name in draft.deployment.failures:  # the change may be what mends it
-            continue
-        state = draft.states[name]
-        when = "under the query deployed so far"
-        if decision is None:
-            when = f"before `{moved[0]}` is laid out anew"
-        draft.add(AdvanceStream(name), f"what came so far passes {when}")
-        if any(draft.states[s].content != state.inputs.get(s) for s in view.streams):
+        if is_moved:
             state = state.with_rows(-1, None, None)
             draft.states[name] = replace(state, content=f"moved:{name}")
+
+
+def _behind(draft: Draft, decisions: Mapping[str, Decision], wanted: Set[str]) -> set[str]:
+    """The streaming tables on the way to `wanted` that have to take in rows first.
+
+    Those that are made anew: what they take in so is no new row to their readers. And all below a
+    materialized view: what it counts so far is then what its own query says of all rows so far.
+    """
+    deployed = draft.request.deployed
+    found: set[str] = set()
+    for name in reversed(deployed.order):
+        if name not in wanted | found:
+            continue
+        view = deployed.views[name]
+        for read in deployed.followed(name):
+            below = deployed.relations[read]
+            if not isinstance(below, View) or not below.is_streaming or read not in draft.states:
+                continue
+            is_anew = read in decisions and decisions[read].strategy == "rebuild"
+            if is_anew or not view.is_streaming or name in found:
+                found.add(read)
+    return found
 
 
 def plan_stream(draft: Draft, view: View, decisions: dict[str, Decision]) -> None:
@@ -257,7 +312,7 @@ def _bootstrap(draft: Draft, view: View, folder: str, cause: str) -> None:
 def _go_on(draft: Draft, view: View, state: RelationState, decision: Decision) -> None:
     name = view.name
     failure = draft.deployment.failures.get(name)
-    if _put_back(draft, view, state, is_rebuilt=False):
+    if draft.request.at is None and _put_back(draft, view, state, is_rebuilt=False):
         return
     cause = _cause(draft, name, decision, "in place")
     if failure is not None:

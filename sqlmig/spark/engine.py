@@ -25,6 +25,7 @@ from sqlmig.planning.preview import Difference, Prospect
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program, Sink, Source, Table, View
 from sqlmig.program.type_shape import Field
+from sqlmig.spark.accumulating import AccumulatingViews, other_columns
 from sqlmig.spark.analysis import analyze, columns
 from sqlmig.spark.arrivals import Arrivals
 from sqlmig.spark.converter import TableConverter
@@ -88,6 +89,7 @@ class SparkEngine:
         self._warehouse = warehouse
         self._tables = Tables(self.sessions, warehouse)
         self._streaming = StreamingTables(self.sessions, warehouse, self._tables)
+        self._accumulating = AccumulatingViews(self.sessions, warehouse, self._streaming)
         self._converter = TableConverter(self.sessions, warehouse, self._tables)
         self._sources = SourceReader(project_root, secrets)
         self._raw = RawRows(self.sessions, warehouse, OptionReader(project_root, secrets))
@@ -101,7 +103,7 @@ class SparkEngine:
         """Let Spark analyse the queries and functions of `names` against the declared schemas.
 
         Args:
-            kept: streaming table -> folder of the rows that its new query is to go on with.
+            kept: view -> folder of the rows that its new query is to go on with.
         """
         schemas: dict[str, StructType] = {}
         blockers = list(analyze(self.sessions.fresh(), program, names, schemas))
@@ -110,7 +112,8 @@ class SparkEngine:
             if name in schemas:
                 stored = self._warehouse.describe(folder)
                 view = program.views[name]
-                blockers += misfits(view, schemas[name], stored)
+                found = misfits if view.is_streaming else other_columns
+                blockers += found(view, schemas[name], stored)
         return blockers
 
     @_operation
@@ -224,6 +227,19 @@ class SparkEngine:
     ) -> Written:
         """Append what a streaming table's query gives of the rows that came into its streams."""
         return self._streaming.advance(program, view, states, arrivals, folder, mark, span)
+
+    @_operation
+    def accumulate(
+        self,
+        program: Program,
+        view: View,
+        states: Mapping[str, RelationState],
+        arrivals: Mapping[str, Arrived],
+        stored: RelationState,
+        mark: Mark,
+    ) -> Written:
+        """Merge into a materialized view what its query gives of the rows that came."""
+        return self._accumulating.accumulate(program, view, states, arrivals, stored, mark)
 
     @_operation
     def evolve(self, program: Program, view: View, folder: str, mark: Mark) -> Written:

@@ -95,13 +95,27 @@ class StreamingTables:
             session = self._sessions.fresh(mark)
             calls = [call.name for call in view.calls]
             register(session, self._warehouse, program, states, _static(program, view), calls)
-            came = {n: arrivals[n] if span is None else _EVERYTHING for n in view.streams}
-            for name, rows in arrived(session, self._warehouse, states, came).items():
-                with told(f"`{name}`"):
-                    rows = rows if span is None else within(rows, span)
-                    rows.createOrReplaceTempView(quoted(name))
+            self.register(session, states, {s: arrivals[s] for s in view.streams}, span)
             self._write(session, view, folder, mark, None)
         return self._warehouse.written(folder, by=mark)
+
+    def register(
+        self,
+        session: SparkSession,
+        states: States,
+        arrivals: Mapping[str, Arrived],
+        span: Span | None = None,
+    ) -> None:
+        """Let the names of streams stand for the rows that came into them.
+
+        Args:
+            span: for a table with windows: for all rows of its stream in it.
+        """
+        came = arrivals if span is None else dict.fromkeys(arrivals, _EVERYTHING)
+        for name, rows in arrived(session, self._warehouse, states, came).items():
+            with told(f"`{name}`"):
+                shown = rows if span is None else within(rows, span)
+                shown.createOrReplaceTempView(quoted(name))
 
     def backfill(
         self,

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,7 @@ def test_plain_lines_tell_a_run(plan: Plan, capsys: pytest.CaptureFixture[str]) 
         events.Ingestion("t.s", 1, 2, 0.1),
         events.Refresh("v", 2000, 0.1),
         events.TickFailure("v", "no"),
+        events.TimeAwaited(datetime(2026, 6, 10, 18, 30, tzinfo=timezone.utc)),
     ):
         _plain(event)
 
@@ -109,6 +110,7 @@ def test_plain_lines_tell_a_run(plan: Plan, capsys: pytest.CaptureFixture[str]) 
         "  tick    read t.s  1 row, 2 bad kept aside  0.1 s\n"
         "  tick    refresh `v`  2,000 rows  0.1 s\n"
         "  tick    FAILED v: no\n"
+        "Waiting until 2026-06-10 18:30:00 UTC; nothing is begun, Ctrl-C gives it up.\n"
     )
 
 

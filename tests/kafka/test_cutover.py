@@ -22,6 +22,8 @@ from tests.stories.school import make_project, write_pipeline
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.example
+
 ORDERS = "CREATE TABLE orders (id BIGINT PRIMARY KEY, amount INT);\n"
 LARGE = "CREATE MATERIALIZED VIEW large AS SELECT id, amount FROM orders WHERE id < 3;\n"
 BLUE_AND_GREEN = ORDERS.replace("orders", "blue") + ORDERS.replace("orders", "green")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlmig.planning.directives import Backfill, Directive, InPlace, Rebuild
+from sqlmig.planning.directives import Backfill, InPlace, Rebuild
 from sqlmig.planning.explain import to_markdown, to_text
 from sqlmig.planning.planner import make_plan
 from sqlmig.planning.promises import PROMISES
@@ -56,8 +56,9 @@ def _matrices() -> dict[str, dict[tuple[str, str], str]]:
             query, *values = [cell.strip() for cell in line.strip("|").split("|")]
             cells.update({(query, c): v for c, v in zip(changes, values, strict=True)})
         found.append(cells)
-    assert len(found) == 2
-    return {"MATERIALIZED VIEW": found[0], "STREAMING TABLE": found[1]}
+    assert len(found) == 3
+    kept = ("MATERIALIZED VIEW", "MATERIALIZED VIEW with op.in_place", "STREAMING TABLE")
+    return dict(zip(kept, found, strict=True))
 
 
 MATRICES = _matrices()
@@ -81,13 +82,16 @@ def test_the_matrices_have_each_kind_of_query_and_of_change() -> None:
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_cell_of_the_matrix_is_what_a_plan_does(kind: str, query: str, change: str) -> None:
     # given
+    expected = MATRICES[kind][query, change]
+    kind, _, asked = kind.partition(" with ")
+    up = (InPlace("v"),) if asked else ()
     before = _query(kind, QUERIES[query])
     after = _query(kind, CHANGES[change](QUERIES[query]))
-    made = Pipeline(World(), [Revision("r1", before), Revision("r2", after)])
+    made = Pipeline(World(), [Revision("r1", before), Revision("r2", after, up)])
     if made.plan("r1").blockers:
         made = Pipeline(World(), [Revision("r1", TABLES), Revision("r2", after)])
         assert made.plan("r2").blockers
-        assert MATRICES[kind][query, change] == "blocked"
+        assert expected == "blocked"
         return
     made.go("r1")
 
@@ -99,10 +103,12 @@ def test_a_cell_of_the_matrix_is_what_a_plan_does(kind: str, query: str, change:
     (relation,) = _explained(made, plan, "r2")
 
     # then
-    expected = MATRICES[kind][query, change]
     assert (relation.taken.name if relation.taken else "blocked") == expected
     assert query in relation.query
     assert change in relation.change
+    in_place = next(s for s in relation.strategies if s.name == "in place")
+    if asked and change != "unsupported":
+        assert in_place.is_possible == (expected == "in place")
     assert [s.name for s in relation.strategies] == list(STRATEGIES[kind.lower()])
     assert all(strategy.reason for strategy in relation.strategies)
     assert [p.name for p in relation.promises] == ([] if expected == "blocked" else list(PROMISES))
@@ -118,13 +124,19 @@ LATER = STREAM.replace("> 1", "> 2")
         (InPlace("s"), "in place", False),
         (Rebuild("s"), "rebuild", True),
         (Backfill("s", "2026-01-01", "at"), "backfill", False),
+        (InPlace("v"), "in place", False),
+        (Rebuild("v"), "rebuild", True),
     ],
 )
 def test_what_a_hook_asks_for_is_taken_and_said(
-    directive: Directive, taken: str, has_backfill: bool
+    directive: InPlace | Rebuild | Backfill, taken: str, has_backfill: bool
 ) -> None:
     # given
-    made = Pipeline(World(), [Revision("r1", STREAM), Revision("r2", LATER, (directive,))])
+    before, after = STREAM, LATER
+    if directive.relation == "v":
+        before = TABLES + f"CREATE MATERIALIZED VIEW v AS {QUERIES['stateful']};\n"
+        after = before.replace("> 1", "> 2")
+    made = Pipeline(World(), [Revision("r1", before), Revision("r2", after, (directive,))])
     made.go("r1")
 
     # when

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlmig.execution.engine import Ingested, Mark, Written
-from sqlmig.execution.streams import advanced, find_advance, take_in, whole, windows_so_far
+from sqlmig.execution.streams import (
+    advanced,
+    find_advance,
+    position,
+    take_in,
+    whole,
+    windows_so_far,
+)
 from sqlmig.ledger.records import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from sqlmig.program.model import Program, Table
@@ -79,7 +86,7 @@ class Pipeline:
         return written
 
     def take_in(self, name: str, mark: Mark | None = None) -> int | None:
-        """Let a streaming table take in what came; rows written, None where nothing came."""
+        """Let a relation take in what came; rows written, None where nothing came."""
         view = self.program.views[name]
         advance = find_advance(self.warehouse, view, self.states[name], self.states)
         if not advance.has_rows:
@@ -89,6 +96,12 @@ class Pipeline:
         taken = take_in(self.engine, self.program, view, self.states, advance, state, own)
         self.states[name] = taken.state
         return taken.written.written if taken.written else None
+
+    def keep(self, name: str) -> None:
+        """Let a materialized view go on in place from what it was computed from."""
+        inputs = {read: self.states[read].content for read in self.program.reads(name)}
+        passed = position(self.warehouse, inputs.values())
+        self.states[name] = replace(self.states[name], inputs=inputs, passed=passed)
 
     def evolve(self, name: str) -> Written:
         """Bring a streaming table's columns to those of its query."""

@@ -69,6 +69,18 @@ def make_project(
     return commands.open_project(root)
 
 
+def with_hook(project: Project, name: str, line: str, *, empty: bool = False) -> Project:
+    """The project with a new revision of what is in pipeline/, whose `up` does one thing."""
+    new = commands.revision(project, name, rev_id=name, empty=empty)
+    assert new.file is not None
+    path = project.root / new.file.path
+    text = path.read_text(encoding="utf-8")
+    before, after = "def up(op):\n", f"def up(op):\n    {line}\n"
+    assert text.count(before) == 1
+    path.write_text(text.replace(before, after), encoding="utf-8")
+    return commands.open_project(project.root)
+
+
 def write_pipeline(root: Path, files: Mapping[str, str]) -> None:
     """Put `files` (name -> SQL) into pipeline/, and nothing else."""
     folder = root / "pipeline"

@@ -16,6 +16,8 @@ from tests.stories.school import as_bag, contents, make_project, write_pipeline
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.example
+
 Json = Mapping[str, Any]
 CHANGES: list[Json] = json.loads(
     (Path(__file__).parents[1] / "fixtures" / "changes.json").read_text(encoding="utf-8")

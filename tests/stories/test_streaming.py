@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from sqlmig.commands import Project
 
+pytestmark = pytest.mark.example
+
 PURCHASES = "CREATE TABLE purchases (product_id INT, name STRING, cost DOUBLE, quantity INT);\n"
 POPULAR = PURCHASES.replace("quantity INT", "quantity INT, popularity DOUBLE")
 VALID = "CREATE STREAMING TABLE valid_purchases AS SELECT * FROM STREAM purchases WHERE {};\n"

@@ -22,6 +22,8 @@ from tests.stories.school import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.example
+
 ENRICHED = "SELECT * FROM avg_grade_enriched ORDER BY student_name, class"
 BEFORE = [
     {"student_name": "Alice", "class": "algebra", "class_avg": 97.0},
