@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -315,6 +316,10 @@ def test_in_a_rebase_of_git_no_commit_takes_back_what_the_new_parent_has(school:
             "`cccc3333`\n\nhint: `sqlmig rebase` freezes it anew on the one that its parent has "
             "now\n"
         )
+
+    school("stamp", "cccc4444")
+    assert "hint: let Git take it back (`git rebase --abort`" in school("rebase", code=1).err
+    shutil.rmtree(school.folder / "warehouse")
 
     said = school("rebase")
 
