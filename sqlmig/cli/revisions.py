@@ -117,7 +117,8 @@ def revision_command(
 def check_command(as_json: bool) -> None:
     """Fail if pipeline/ differs from the head, or an applied file was edited.
 
-    Every revision file is read whole, and there must be one head: for use in CI.
+    Every revision file is read whole, heads.lock must say the same, and there must be one head:
+    for use in CI.
     """
     checked = commands.check(opened())
     if checked.diff.is_empty:

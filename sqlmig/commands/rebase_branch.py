@@ -15,10 +15,15 @@ from sqlmig.revisions.identifier import resolve
 
 @dataclass(frozen=True)
 class Branch:
-    """The revisions to move, oldest first, and the one to move them to."""
+    """The revisions to move, oldest first, and the one to move them to.
+
+    Args:
+        is_behind: they stand behind `onto` already, and are only frozen anew.
+    """
 
     chain: tuple[str, ...]
     onto: str
+    is_behind: bool = False
 
 
 def find_branch(
@@ -101,7 +106,10 @@ def _refusals(project: Project, graph: RevisionGraph, branch: Branch) -> Iterato
     """Why the branch can't be moved."""
     from sqlmig.git.merging import names_on_main
 
-    hint = f"join them instead: `sqlmig merge {' '.join(sorted((branch.chain[-1], branch.onto)))}`"
+    both = sorted((branch.chain[-1], branch.onto))
+    hint = f"join them instead: `sqlmig merge {' '.join(both)}`"
+    if branch.is_behind:
+        hint = "let Git take it back (`git rebase --abort`, `git merge --abort`); merge instead"
     known = project.deployment().known
     on_main = names_on_main(project.directory.path)
     for name in branch.chain:

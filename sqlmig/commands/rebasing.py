@@ -82,7 +82,7 @@ def rebase(project: Project, revision: str | None = None, *, onto: str | None = 
         branch = find_branch(project, graph, revision, onto)
     else:
         above = graph.descendants(stale.revision, dependencies=False)
-        branch = Branch(graph.sort(above), stale.parent)
+        branch = Branch(graph.sort(above), stale.parent, is_behind=True)
     refuse_fixed(project, graph, branch)
     return _go_on(
         project,

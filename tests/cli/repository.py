@@ -26,7 +26,7 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self("init", "--quiet", "--initial-branch=main")
-        (folder / ".gitignore").write_text("/warehouse/\n/.sqlmig/\n")
+        (folder / ".gitignore").write_text("warehouse/\n.sqlmig/\n")
         self.commit("begin")
 
     def __call__(self, *words: str, code: int = 0) -> str:
@@ -54,12 +54,17 @@ class Repository:
 
 
 def two_branches(
-    school: Shell, base: dict[str, str], ours: dict[str, str], theirs: dict[str, str]
+    school: Shell,
+    base: dict[str, str],
+    ours: dict[str, str],
+    theirs: dict[str, str],
+    root: Path | None = None,
 ) -> Repository:
     """A repository on `main` (`bbbb2222`) with a branch `feature` (`cccc3333`), both on `aaaa1111`.
 
     Args:
         base, ours, theirs: path -> text of the files that each writes; "" removes.
+        root: the repository's folder; by default the project's own.
     """
 
     def freeze(revision: str, files: dict[str, str]) -> None:
@@ -71,7 +76,7 @@ def two_branches(
         school.freeze(revision)
 
     freeze("aaaa1111", base)
-    git = Repository(school.folder)
+    git = Repository(root or school.folder)
     git("switch", "--quiet", "-c", "feature")
     freeze("cccc3333", theirs)
     git.commit("feature")

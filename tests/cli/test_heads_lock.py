@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.repository import two_branches
 from tests.cli.shell import TABLES, VIEWS, Shell
 
@@ -119,8 +121,9 @@ def test_lines_that_git_cant_merge_are_merged_by_their_statements(school: Shell)
     school("check")
 
 
+@pytest.mark.parametrize("below", ["", "school/"])
 def test_lines_that_git_merges_and_that_change_one_statement_are_a_conflict(
-    school: Shell,
+    school: Shell, below: str
 ) -> None:
     view = "CREATE VIEW v AS SELECT\n  id\nFROM students\nWHERE\n  id > 0\nAND\n  id < 10;\n"
     git = two_branches(
@@ -128,9 +131,10 @@ def test_lines_that_git_merges_and_that_change_one_statement_are_a_conflict(
         {"pipeline/views.sql": view},
         {"pipeline/views.sql": view.replace("  id\nFROM", "  id, name\nFROM")},
         {"pipeline/views.sql": view.replace("< 10", "< 20")},
+        root=school.folder.parent if below else school.folder,
     )
     git("merge", "feature", code=1)
-    assert git.unmerged == ("revisions/heads.lock",)
+    assert git.unmerged == (f"{below}revisions/heads.lock",)
     merged_by_git = school.read("pipeline/views.sql")
 
     said = school("merge", code=1)

@@ -404,3 +404,33 @@ def test_a_program_never_leads_out_of_pipeline(rooted: Shell) -> None:
     rooted("merge", "--rev-id", "dddd4444")
 
     assert not (rooted.folder.parent / "out.sql").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["merge", "--abort", "--continue"],
+        ["merge", "--abort", "aaaa"],
+        ["merge", "--continue", "aaaa"],
+        ["rebase", "--abort", "aaaa"],
+        ["rebase", "--continue", "--onto", "aaaa"],
+    ],
+)
+def test_what_goes_on_and_what_is_given_up_names_no_revision(
+    rooted: Shell, words: list[str]
+) -> None:
+    said = rooted(*words, code=2)
+
+    assert "Error: '--continue', '--abort' and REV exclude each other.\n" in said.err
+    assert "goes without other options" in rooted("merge", "--abort", "-m", "x", code=2).err
+
+
+def test_a_missing_pipeline_folder_is_said_before_anything_is_written(rooted: Shell) -> None:
+    branch(rooted, "bbbb2222", views=STRICTER)
+    branch(rooted, "cccc3333", more=NEW)
+    (rooted.folder / "pipeline").rename(rooted.folder / "away")
+
+    said = rooted("merge", code=1)
+
+    assert said.err.startswith("error: pipeline: no such folder\n\nhint: ")
+    assert len(rooted("heads").out.splitlines()) == 2

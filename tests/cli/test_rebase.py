@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -296,8 +297,17 @@ def test_a_rebase_that_git_gave_up_is_forgotten(school: Shell) -> None:
     school("check")
 
 
-def test_in_a_rebase_of_git_no_commit_takes_back_what_the_new_parent_has(school: Shell) -> None:
-    git = two_branches(school, {}, {"pipeline/views.sql": STRICTER}, {"pipeline/new.sql": NEW})
+@pytest.mark.parametrize("below", ["", "school/"])
+def test_in_a_rebase_of_git_no_commit_takes_back_what_the_new_parent_has(
+    school: Shell, below: str
+) -> None:
+    git = two_branches(
+        school,
+        {},
+        {"pipeline/views.sql": STRICTER},
+        {"pipeline/new.sql": NEW},
+        root=school.folder.parent if below else school.folder,
+    )
     git("switch", "--quiet", "feature")
     school.write("pipeline/more.sql", MORE)
     school.freeze("cccc4444")
@@ -315,6 +325,10 @@ def test_in_a_rebase_of_git_no_commit_takes_back_what_the_new_parent_has(school:
             "`cccc3333`\n\nhint: `sqlmig rebase` freezes it anew on the one that its parent has "
             "now\n"
         )
+
+    school("stamp", "cccc4444")
+    assert "hint: let Git take it back (`git rebase --abort`" in school("rebase", code=1).err
+    shutil.rmtree(school.folder / "warehouse")
 
     said = school("rebase")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlmig.errors import ProgramErrors
 from sqlmig.program.combine import Conflict, combine, differences
 from sqlmig.program.diff import ProgramDiff, diff_programs
-from sqlmig.program.marks import Labels, line_of_mark
+from sqlmig.program.marks import Labels, line_of_mark, side_of_mark
 from sqlmig.program.model import Program
 from sqlmig.program.parse import parse_program
 
@@ -174,6 +174,54 @@ def test_what_both_change_differently_is_a_conflict_and_nothing_else_is(
         named = {"f": ("function", "f"), "s": ("source", "t.s"), "k": ("sink", "u.k")}
         assert conflicts == (Conflict(*named.get(name, ("relation", name))),)
         assert len(set(texts)) == 3
+
+
+@st.composite
+def any_sides(draw: st.DrawFn) -> tuple[Statements, Statements, Statements]:
+    """A base, and two sides that may edit the same statements."""
+    base = draw(bases())
+    names = (*TABLES, *VIEWS, *OTHERS)
+    return base, draw(edits(names, base)), draw(edits(names, base))
+
+
+def solved(texts: Mapping[str, str], chosen: str) -> dict[str, str]:
+    """The files with each conflict solved by taking one side."""
+    files = {}
+    for path, text in texts.items():
+        lines, side = [], "both"
+        for line in text.split("\n"):
+            mark = side_of_mark(line)
+            side = mark or side
+            if mark is None and side in ("both", chosen):
+                lines.append(line)
+        files[path] = "\n".join(lines)
+    return files
+
+
+@given(any_sides(), st.sampled_from(["ours", "theirs"]))
+def test_a_conflict_solved_by_one_side_gives_that_sides_statement_and_touches_no_other(
+    sides: tuple[Statements, Statements, Statements], chosen: str
+) -> None:
+    programs = [parsed(side) for side in sides]
+    if None in programs:
+        return
+    base, ours, theirs = (program for program in programs if program is not None)
+
+    texts, conflicts = combine(base, ours, theirs)
+    try:
+        result = parse_program(solved(texts, chosen))
+    except ProgramErrors:
+        return
+
+    taken = ours if chosen == "ours" else theirs
+    keys = {(c.what, c.name) for c in conflicts}
+    assert not keys & differences(result, taken), "the conflicts are as on that side"
+    if "*" in str(sides):
+        return  # a star means what it reads
+    by_ours, by_theirs = differences(base, ours), differences(base, theirs)
+    assert not differences(result, ours) & differences(result, theirs)
+    assert not (by_ours - by_theirs - keys) & differences(result, ours)
+    assert not (by_theirs - by_ours - keys) & differences(result, theirs)
 
 
 @given(bases())
