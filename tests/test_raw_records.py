@@ -85,3 +85,12 @@ def test_a_batch_that_is_missing_is_seen_and_no_table_has_none(tmp_path: Path) -
     for batch in (0, 2):
         keep(warehouse, batch, datetime.now().astimezone())
     assert not warehouse.raw_records("t.s")[1].is_gapless
+
+
+def test_when_all_are_too_old_none_is_left(tmp_path: Path) -> None:
+    warehouse = DeltaWarehouse(str(tmp_path))
+    now = datetime.now().astimezone()
+    keep(warehouse, 0, now - timedelta(days=2))
+    LocalStorage(warehouse).remove_raw("t.s", now)
+    assert warehouse.raw_records("t.s") == {}
+    assert LocalStorage(warehouse).old_raw("t.s", now) is None
