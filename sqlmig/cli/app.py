@@ -148,7 +148,7 @@ class PlainArguments(click.Command):
 
 
 def _mark(arg: str) -> str:
-    is_plain = re.fullmatch(r"-\d+", arg) or re.match(r"--\s|--[^=]*\n", arg)
+    is_plain = re.fullmatch(r"-\d+(\.\..*)?", arg) or re.match(r"--\s|--[^=]*\n", arg)
     return f"{_MARK}{arg}" if is_plain else arg
 
 

@@ -168,10 +168,13 @@ def common_ancestor(folder: Path, one: str, other: str) -> Reference:
 
 
 def unknown_hint(folder: Path, name: str) -> str | None:
-    """What to type instead of a name that is no Git ref; None where nothing is near."""
+    """What to do about a name that is no Git ref; None where nothing is known of it."""
     git = GitCommand(folder)
     if not git.has_repository:
         return None
+    fault = _fault(git)
+    if fault is not None:
+        return f"Git can't be asked: {fault}"
     listed = git.text("for-each-ref", "--format=%(refname:short)") or ""
     known = listed.splitlines()
     remote = sorted(ref for ref in known if ref.endswith(f"/{name}"))
@@ -187,15 +190,19 @@ def _unknown(git: GitCommand, name: str) -> GitError:
             f"`{name}` is to be a Git ref, and the project is in no Git repository",
             hint="`git init` makes one; `sqlmig history` lists the revisions, which need none",
         )
-    version = git.ask("rev-parse", "--git-dir")
-    if not version.is_good:
+    fault = _fault(git)
+    if fault is not None:
         return GitError(
-            f"Git can't be asked for `{name}`: {version.error.splitlines()[0]}"
-            if version.error
-            else f"Git can't be asked for `{name}`",
+            f"Git can't be asked for `{name}`: {fault}",
             hint="`git status` in the project's folder must work",
         )
     return GitError(
         f"no commit, branch or tag `{name}`",
         hint=unknown_hint(git.folder, name) or "`git fetch` brings what the remote has",
     )
+
+
+def _fault(git: GitCommand) -> str | None:
+    """Why Git answers nothing here, such as a folder that somebody else owns; None if it does."""
+    answer = git.ask("rev-parse", "--git-dir")
+    return None if answer.is_good else (answer.error.splitlines() or ["no answer"])[0]

@@ -47,6 +47,7 @@ def school(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
         ["aaaa1111..feature"],
         ["deployed..feature"],
         ["base..feature", "--json"],
+        ["-0..feature"],
     ],
 )
 def test_a_ref_is_the_program_of_its_pipeline_folder(school: Shell, words: list[str]) -> None:
@@ -102,6 +103,16 @@ def test_what_nothing_is_called_by_is_told_once_for_all_kinds_of_names(school: S
         "error: `main..feature` names both ends, and `working` is a third one\n\n"
         "hint: `sqlmig diff main..feature`, or `sqlmig diff main working`\n"
     )
+
+
+def test_a_repository_that_git_does_not_open_is_told_with_gits_own_reason(school: Shell) -> None:
+    (school.folder.parent / ".git" / "HEAD").unlink()
+
+    assert school("diff", "main", code=1).err.startswith(
+        "error: no revision, branch or Git ref `main`\n\nhint: Git can't be asked: fatal: not a git"
+    )
+    assert school("history").out == "<base> -> aaaa1111 (head), first\n"
+    school("diff", "aaaa")
 
 
 def test_a_mistake_in_a_refs_sql_is_placed_at_the_ref(school: Shell) -> None:
