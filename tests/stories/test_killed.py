@@ -112,8 +112,8 @@ def test_of_two_upgrades_at_once_one_applies_and_the_other_is_told(
     codes = [racer.returncode for racer in racers]
 
     # then
-    assert sorted(codes) == [0, 1], told
-    loser = told[codes.index(1)]
+    assert sorted(codes) in ([0, 1], [0, 5]), told
+    loser = told[codes.index(max(codes))]
     assert "is being run by process" in loser or "has moved since plan" in loser, loser
     assert "hint: " in loser
     assert "Traceback" not in loser
