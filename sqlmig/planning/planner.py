@@ -127,14 +127,17 @@ def _plan_view(draft: Draft, view: View, rebuild: Decision | None) -> None:
         state = None
     change = draft.change("view", name)
     is_same = change is None or change.is_layout
-    if state is not None and state.fingerprint and is_same and rebuild is None:
+    inputs = sorted(draft.target.stored_reads(name))
+    others = [] if state is None else _others(draft, state, inputs)
+    if state is not None and state.fingerprint and is_same and rebuild is None and not others:
         return
     mark = materialization_fingerprint(draft.target, name)
-    inputs = sorted(draft.target.stored_reads(name))
     contents = {read: draft.states[read].content for read in inputs if read in draft.states}
     cause = draft.cause("view", name) or (
         "it is not in the warehouse" if state is None else "something else wrote to it"
     )
+    if others and not draft.cause("view", name):
+        cause = f"`{others[0]}` gets other rows"
     if rebuild is not None:
         said = draft.cause("view", name)
         cause = f"{said}; computed anew: {rebuild.why}" if said else f"computed anew: {rebuild.why}"
@@ -162,6 +165,17 @@ def _plan_view(draft: Draft, view: View, rebuild: Decision | None) -> None:
         reads=tuple(draft.volume(read, draft.states.get(read)) for read in inputs),
         writes=Volume(name, state.rows, state.bytes) if state else Volume(name, None, None),
     )
+
+
+def _others(draft: Draft, state: RelationState, inputs: list[str]) -> list[str]:
+    """The inputs to which this plan gives other rows than the view was computed from.
+
+    Programs may be equal and rows not: between the two a table was another one for a while.
+    What has moved before the plan is left to the tick behind it.
+    """
+    observed = {known.content for known in draft.observed.values()}
+    now = {read: draft.states[read].content for read in inputs if read in draft.states}
+    return [r for r, c in now.items() if c not in observed and state.inputs.get(r) != c]
 
 
 def _published(

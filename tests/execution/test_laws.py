@@ -252,3 +252,31 @@ def _fill(pipeline: Pipeline, value: int) -> None:
     tables = [n for n, s in pipeline.deployment.cut.relations.items() if s.kind == "table"]
     if tables:
         pipeline.insert(sorted(tables)[value % len(tables)], value)
+
+
+def test_equal_programs_whose_tables_were_others_in_between_have_each_its_own_contents() -> None:
+    # given: r1 and r3 are equal, but r2 took the rows' column away
+    view = "CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n FROM t1;"
+    texts = [
+        f"CREATE TABLE t1 (a INT); {view}",
+        f"CREATE TABLE t1 (b INT); {view}",
+        f"CREATE TABLE t1 (a INT); {view}",
+        "CREATE TABLE t2 (a INT);",
+    ]
+    revisions = [Revision(f"r{number}", sql) for number, sql in enumerate(texts, 1)]
+    pipeline = deploy(World(), revisions, [7])
+    seen = {"r1": pipeline.contents()}
+    for name in ("r2", "r3", "r4", "r1"):
+        pipeline.go(name)
+        seen.setdefault(name, pipeline.contents())
+
+    # when
+    plan = pipeline.plan("r3")
+    pipeline.go("r3")
+
+    # then
+    assert not plan.diff.changes
+    assert pipeline.contents() == seen["r3"]
+    pipeline.check_views()
+    causes = {getattr(step.action, "relation", ""): step.cause for step in plan.steps}
+    assert causes["v"] == "`t1` gets other rows"
