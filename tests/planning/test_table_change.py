@@ -99,9 +99,9 @@ def test_a_column_added_in_between_is_put_in_its_place() -> None:
     between = change(
         table(INT, Column("c", "int")), table(INT, Column("b", "int"), Column("c", "int"))
     )
-    assert between == TableChange(("add column `b int`", "reorder columns"))
+    assert between == TableChange(("add column `b int`", "reorder columns"), added=frozenset({"b"}))
     first = change(table(INT), table(Column("b", "int"), INT))
-    assert first == TableChange(("add column `b int`", "reorder columns"))
+    assert first == TableChange(("add column `b int`", "reorder columns"), added=frozenset({"b"}))
 
 
 def test_equal_definitions_need_nothing() -> None:
