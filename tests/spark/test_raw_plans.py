@@ -29,7 +29,7 @@ def test_a_pipeline_fills_a_column_and_makes_a_table_again_without_its_files(
     # given
     landing = tmp_path / "landing"
     landing.mkdir()
-    rows = [{"id": "1", "page": "a", "agent": "x"}, {"id": "two", "page": "b", "agent": "y"}]
+    rows = [{"id": 1, "page": "a", "agent": "x"}, {"id": "two", "page": "b", "agent": "y"}]
     (landing / "1.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def revise(name: str, sql: str) -> commands.Project:
