@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
 from arro3.core import Array, DataType, Table
 from deltalake import write_deltalake
 
+from sqlmig.errors import EngineError
 from sqlmig.execution.collection import Collector, Place
+from sqlmig.execution.engine import RawSource
 from sqlmig.ledger.deployment import Deployment
+from sqlmig.spark.raw_rows import check_whole
 from sqlmig.vacuum import LocalStorage
 from sqlmig.warehouse import DeltaWarehouse
 from tests.fakes import Pipeline, Revision, World
@@ -85,6 +89,20 @@ def test_a_batch_that_is_missing_is_seen_and_no_table_has_none(tmp_path: Path) -
     for batch in (0, 2):
         keep(warehouse, batch, datetime.now().astimezone())
     assert not warehouse.raw_records("t.s")[1].is_gapless
+
+
+def test_a_table_is_not_made_again_of_what_has_gone_meanwhile(tmp_path: Path) -> None:
+    warehouse = DeltaWarehouse(str(tmp_path))
+    now = datetime.now().astimezone()
+    sources = [RawSource("t.s", "t.s", 1)]
+    for batch in (0, 1):
+        keep(warehouse, batch, now - timedelta(days=2 - batch))
+    check_whole(warehouse, sources)
+    LocalStorage(warehouse).remove_raw("t.s", now - timedelta(days=1.5))
+    with pytest.raises(EngineError) as caught:
+        check_whole(warehouse, sources)
+    assert caught.value.message == "raw records of `t.s` have gone since the plan was made"
+    assert caught.value.hint == "run the command again: it makes a new plan"
 
 
 def test_when_all_are_too_old_none_is_left(tmp_path: Path) -> None:

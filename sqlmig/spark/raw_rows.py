@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Ingested, Mark, RawSource, Written
 from sqlmig.planning.source_options import column_named
 from sqlmig.program.model import Column, Program, Table
@@ -55,7 +56,11 @@ class RawRows:
         Returns:
             The records that became rows, upserts or deletes, and those that are bad by now, which
             are kept aside.
+
+        Raises:
+            EngineError: raw records are missing; nothing was written.
         """
+        check_whole(self._warehouse, sources)
         table = program.tables[name]
         rows = rejected = 0
         for raw in sources:
@@ -160,6 +165,23 @@ class RawRows:
                 if source.get("application") == writer.application:
                     return int(source["rows"]), int(source["rejected"])
         return 0, 0
+
+
+def check_whole(warehouse: DeltaWarehouse, sources: Sequence[RawSource]) -> None:
+    """Raise where raw records of a source are missing that there were when the plan was made.
+
+    A runner removes those that are too old, until a plan makes it pause.
+
+    Raises:
+        EngineError: says of which.
+    """
+    for raw in sources:
+        kept = warehouse.raw_records(raw.folder).get(raw.generation)
+        if kept is None or kept.first != 0 or not kept.is_gapless:
+            raise EngineError(
+                f"raw records of `{raw.connector}` have gone since the plan was made",
+                hint="run the command again: it makes a new plan",
+            )
 
 
 def comparable(table: Table, new: Sequence[str]) -> list[Column]:
