@@ -116,7 +116,9 @@ def test_equal_definitions_need_nothing() -> None:
             table(INT),
             table(INT, Column("b", "int", nullable=False)),
             TableChange(
-                ("add column `b int`",), ("new column `b` is NOT NULL and has no default",)
+                ("add column `b int`",),
+                ("new column `b` is NOT NULL and has no default",),
+                added=frozenset({"b"}),
             ),
         ),
         (
@@ -204,7 +206,7 @@ def test_a_renamed_column_can_be_widened_too() -> None:
 
 def test_without_a_directive_a_rename_drops_and_adds() -> None:
     assert change(table(INT), table(Column("b", "int"))) == TableChange(
-        ("drop column `a`", "add column `b int`")
+        ("drop column `a`", "add column `b int`"), added=frozenset({"b"})
     )
 
 
@@ -221,7 +223,7 @@ def test_two_columns_can_change_names() -> None:
 def test_a_renamed_column_whose_new_name_is_gone_is_dropped_and_its_old_name_is_new() -> None:
     after = table(Column("a", "string"), Column("c", "int"))
     assert change(table(INT, Column("c", "int")), after, a="b") == TableChange(
-        ("drop column `a`", "add column `a string`", "reorder columns")
+        ("drop column `a`", "add column `a string`", "reorder columns"), added=frozenset({"a"})
     )
 
 
