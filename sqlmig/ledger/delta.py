@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -14,43 +14,21 @@ from uuid import uuid4
 from sqlmig.environment import cause, first_line
 from sqlmig.errors import LedgerConflict, LedgerError
 from sqlmig.free_space import FULL, advice, free_bytes, is_full
-from sqlmig.ledger.records import Kind, Record, Status
+from sqlmig.ledger.records import Record
+from sqlmig.ledger.rows import (
+    ALWAYS,
+    COLUMNS,
+    columns_of,
+    selection,
+    time_literal,
+    to_record,
+    to_rows,
+)
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-_COLUMNS: tuple[tuple[str, str], ...] = (
-    ("seq", "long"),
-    ("part", "integer"),
-    ("at", "timestamp"),
-    ("pipeline", "string"),
-    ("kind", "string"),
-    ("status", "string"),
-    ("plan", "string"),
-    ("step", "integer"),
-    ("revision", "string"),
-    ("program", "string"),
-    ("program_diff", "string"),
-    ("cut", "string"),
-    ("commit", "string"),
-    ("branch", "string"),
-    ("dirty", "boolean"),
-    ("author", "string"),
-    ("actor", "string"),
-    ("versions", "string"),
-    ("error", "string"),
-    ("details", "string"),
-    ("remote", "string"),
-)
-"""What was not there from the first comes last: an older ledger gets it at its next append."""
-_ALWAYS = frozenset({"seq", "part"})
-_JSON = frozenset({"program", "program_diff", "cut", "versions", "details"})
-_NEEDED = (
-    "kind NOT IN ('tick', 'exec', 'runner', 'request', 'checkpoint', 'send') OR seq >= "
-    "(SELECT coalesce(max(seq), -1) FROM ledger WHERE kind = 'checkpoint' AND seq <= {until})"
-)
 _NEWEST = 2**63 - 1
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _COMPACT_AFTER = 50
 """Files of the ledger at which an append compacts it first.
 
@@ -120,12 +98,12 @@ class DeltaLedger:
         version = int(table.version())
         if version == 0:
             return 0, ()
-        there = _columns(table)
-        names = [name for name, _ in _COLUMNS if name in there]
+        there = columns_of(table)
+        names = [name for name, _ in COLUMNS if name in there]
         last = _NEWEST if until is None else until
-        columns = self._query(table, _select(after, last, is_whole=is_whole), names)
+        columns = self._query(table, selection(after, last, is_whole=is_whole), names)
         return version, tuple(
-            _record(dict(zip(names, values, strict=True)))
+            to_record(dict(zip(names, values, strict=True)))
             for values in zip(*(columns[n] for n in names), strict=True)
         )
 
@@ -150,9 +128,9 @@ class DeltaLedger:
         if table is None or int(table.version()) == 0:
             return None
         if since is not None:
-            choice, condition = "min(seq)", f"at >= {_literal(since)}"
+            choice, condition = "min(seq)", f"at >= {time_literal(since)}"
         elif until is not None:
-            choice, condition = "max(seq)", f"at <= {_literal(until)}"
+            choice, condition = "max(seq)", f"at <= {time_literal(until)}"
         else:
             # the query narrows it down, and the value decides: `details` is text here
             chosen = "SELECT seq, details FROM ledger WHERE kind = 'checkpoint' ORDER BY seq"
@@ -208,7 +186,7 @@ class DeltaLedger:
             raise self._refused(error, expected) from cause(error, self._secrets)
         seq = int(table.version()) + 1
         written = tuple(replace(r, seq=seq, part=part) for part, r in enumerate(records))
-        rows, writer = _rows(written), uuid4().hex
+        rows, writer = to_rows(written), uuid4().hex
         self.check_room(int(rows.nbytes))
         once = CommitProperties(max_commit_retries=0, custom_metadata={_WRITER: writer})
         try:
@@ -216,7 +194,7 @@ class DeltaLedger:
                 table,
                 rows,
                 mode="append",
-                schema_mode=None if len(_columns(table)) == len(_COLUMNS) else "merge",
+                schema_mode=None if len(columns_of(table)) == len(COLUMNS) else "merge",
                 commit_properties=once,
             )
         except (DeltaError, OSError) as error:
@@ -350,8 +328,8 @@ class DeltaLedger:
 
         schema = Schema(
             [
-                Field(name, PrimitiveType(kind), nullable=name not in _ALWAYS)
-                for name, kind in _COLUMNS
+                Field(name, PrimitiveType(kind), nullable=name not in ALWAYS)
+                for name, kind in COLUMNS
             ]
         )
         self.check_room()
@@ -390,67 +368,3 @@ class DeltaLedger:
             f"no ledger can be made at {self.path}: {first_line(error, self._secrets)}",
             hint="check the target's warehouse in sqlmig.yml, its free space and its rights",
         )
-
-
-def _columns(table: DeltaTable) -> frozenset[str]:
-    """The columns that the ledger has: one that was made by an earlier version may lack some."""
-    return frozenset(field.name for field in table.schema().fields)
-
-
-def _select(after: int, until: int, *, is_whole: bool) -> str:
-    needed = "" if is_whole or after >= 0 else f"AND ({_NEEDED.format(until=int(until))})"
-    among = f"seq > {int(after)} AND seq <= {int(until)}"
-    return f"SELECT * FROM ledger WHERE {among} {needed} ORDER BY seq, part"
-
-
-def _literal(at: datetime) -> str:
-    """A time as the query engine reads it."""
-    return f"to_timestamp_micros({(at - _EPOCH) // timedelta(microseconds=1)})"
-
-
-def _rows(records: Sequence[Record]) -> Any:
-    from arro3.core import Array, DataType, Field, Schema, Table
-
-    types: dict[str, Callable[[], Any]] = {
-        "long": DataType.int64,
-        "integer": DataType.int32,
-        "boolean": DataType.bool,
-        "string": DataType.string,
-    }
-    arrays: dict[str, Any] = {}
-    fields: list[Any] = []
-    for name, kind in _COLUMNS:
-        values = [getattr(record, name) for record in records]
-        if name in _JSON:
-            values = [None if value is None else _json(value) for value in values]
-        if kind == "timestamp":
-            micros = [(value - _EPOCH) // timedelta(microseconds=1) for value in values]
-            data_type = DataType.timestamp("us", tz="UTC")
-            arrays[name] = Array(micros, DataType.int64()).cast(data_type)
-        else:
-            data_type = types[kind]()
-            arrays[name] = Array([_storable(value) for value in values], data_type)
-        fields.append(Field(name, data_type, nullable=name not in _ALWAYS))
-    return Table.from_pydict(arrays, schema=Schema(fields))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
-
-
-def _storable(value: Any) -> Any:
-    """A value as Arrow takes it; what is no Unicode in an error's text is escaped."""
-    plain = getattr(value, "value", value)
-    return plain.encode(errors="backslashreplace").decode() if isinstance(plain, str) else plain
-
-
-def _record(values: dict[str, Any]) -> Record:
-    for name in _JSON:
-        text = values[name]
-        values[name] = None if text is None else json.loads(text)
-    at: datetime = values["at"]
-    values["at"] = at if at.tzinfo else at.replace(tzinfo=timezone.utc)
-    values["kind"] = Kind(values["kind"])
-    values["status"] = Status(values["status"])
-    values["details"] = values["details"] or {}
-    return Record(**values)

@@ -41,7 +41,10 @@ class Versions:
 
     def meets(self, first: int, last: int | None) -> bool:
         """Whether a version from `first` to `last` is in it; None for no end."""
-        return any(end >= first and (last is None or start <= last) for start, end in self.ranges)
+        end = self.ranges[-1][1] if self.ranges and last is None else last
+        if end is None or first > end:
+            return False
+        return any(before <= end and first <= after for before, after in self.ranges)
 
     def united(self, others: Iterable[int]) -> Versions:
         """This set with further versions."""

@@ -128,7 +128,7 @@ def _plan_view(draft: Draft, view: View, rebuild: Decision | None) -> None:
     change = draft.change("view", name)
     is_same = change is None or change.is_layout
     inputs = sorted(draft.target.stored_reads(name))
-    others = [] if state is None else _others(draft, state, inputs)
+    others = [] if state is None or state.takes_in else _others(draft, state, inputs)
     if state is not None and state.fingerprint and is_same and rebuild is None and not others:
         return
     mark = materialization_fingerprint(draft.target, name)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from sqlmig.errors import LedgerConflict, LedgerError
 from sqlmig.execution.journal import Journal
-from sqlmig.ledger import delta
+from sqlmig.ledger import delta, rows
 from sqlmig.ledger.delta import DeltaLedger
 from sqlmig.ledger.records import Kind, Record, Status
 from tests.ledger.samples import NOON
@@ -104,7 +104,8 @@ def test_a_ledger_that_an_earlier_version_made_gets_the_columns_it_lacks(
     ledger: DeltaLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
-        earlier.setattr(delta, "_COLUMNS", delta._COLUMNS[:-1])
+        for module in (delta, rows):
+            earlier.setattr(module, "COLUMNS", rows.COLUMNS[:-1])
         first = append(ledger, record(), -1)
     assert DeltaLedger(ledger.path).read() == (1, (first,))
 
