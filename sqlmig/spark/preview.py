@@ -75,6 +75,9 @@ class Previewer:
         if name in self._unknown:
             return Difference(name, kind, unknown=self._unknown[name])
         before = self._read_state(prospect.before) if prospect.before else None
+        if before is not None and prospect.renamed:  # a column is compared under its new name
+            renamed = {old.lower(): new for old, new in prospect.renamed}
+            before = before.toDF(*(renamed.get(c.lower(), c) for c in before.columns))
         with told(f"`{name}`"):
             after, key = self._frames.get(name), keys.get(name, ())
             return compare(name, kind, before, after, key, samples=self._samples)
