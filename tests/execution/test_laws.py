@@ -148,6 +148,7 @@ def test_going_back_gives_the_old_contents_and_forth_the_new_and_computes_nothin
     pipeline.check_views()
     after = pipeline.summary()
     computed = len(world.computed)
+    assume(not pipeline.plan("r1").blockers)  # a column's new name may have been another's
     pipeline.go("r1")
     assert pipeline.contents() == before["contents"]
     assert pipeline.summary()["relations"] == before["relations"]
