@@ -9,8 +9,10 @@ from datetime import datetime
 from sqlmig.commands.project import Project
 from sqlmig.durations import parse_time
 from sqlmig.errors import EngineError
+from sqlmig.ledger.cut import (
+    Cut,
+)
 from sqlmig.ledger.fold import fold
-from sqlmig.ledger.records import Cut
 
 
 @dataclass(frozen=True)

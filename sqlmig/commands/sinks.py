@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlmig.execution.delivery import is_due
+from sqlmig.ledger.cut import (
+    RelationState,
+)
 from sqlmig.ledger.deployment import Deployment
-from sqlmig.ledger.records import RelationState
 from sqlmig.ledger.sink_state import SinkState, unfinished_batch
 
 

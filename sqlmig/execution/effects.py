@@ -16,8 +16,12 @@ from sqlmig.execution.row_effects import row_change
 from sqlmig.execution.sink_effects import sink_change
 from sqlmig.execution.stopping import wait_until_stopped
 from sqlmig.execution.stream_effects import StreamEffects
+from sqlmig.ledger.cut import (
+    ConnectorState,
+    Cut,
+    RelationState,
+)
 from sqlmig.ledger.deployment import materialization_key
-from sqlmig.ledger.records import ConnectorState, Cut, RelationState
 from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
     AlterTable,

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlmig.execution.engine import Written
-from sqlmig.ledger.records import ConnectorState, RelationState
+from sqlmig.ledger.cut import (
+    ConnectorState,
+    RelationState,
+)
 from sqlmig.program.model import RelationKind
 
 

@@ -7,7 +7,10 @@ from dataclasses import replace
 
 from sqlmig.execution.engine import Engine, Mark, Warehouse
 from sqlmig.execution.journal import Journal
-from sqlmig.ledger.records import Cut, RelationState
+from sqlmig.ledger.cut import (
+    Cut,
+    RelationState,
+)
 from sqlmig.planning.steps import Plan
 
 

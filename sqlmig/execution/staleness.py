@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sqlmig.ledger.records import Cut, RelationState
+from sqlmig.ledger.cut import (
+    Cut,
+    RelationState,
+)
 from sqlmig.program.model import Program, View
 
 

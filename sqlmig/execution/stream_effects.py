@@ -14,7 +14,9 @@ from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Engine, Mark, Period, Span, Warehouse, Written
 from sqlmig.execution.parting import find_part
 from sqlmig.execution.streams import advanced, find_advance, take_in, whole, windows_so_far
-from sqlmig.ledger.records import RelationState
+from sqlmig.ledger.cut import (
+    RelationState,
+)
 from sqlmig.planning.request import observe
 from sqlmig.planning.stream_steps import (
     AdvanceStream,

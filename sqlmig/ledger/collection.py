@@ -10,8 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from sqlmig.ledger.cut import (
+    Cut,
+)
 from sqlmig.ledger.deployment import Deployment
-from sqlmig.ledger.records import Cut, Record
+from sqlmig.ledger.records import (
+    Record,
+)
 
 
 def after_collection(now: Deployment, record: Record) -> Deployment:

@@ -8,6 +8,11 @@ from typing import Any
 
 from sqlmig.ledger import running
 from sqlmig.ledger.collection import after_collection
+from sqlmig.ledger.cut import (
+    ConnectorState,
+    Cut,
+    RelationState,
+)
 from sqlmig.ledger.deployment import (
     Contents,
     Deployment,
@@ -20,12 +25,9 @@ from sqlmig.ledger.deployment import (
 )
 from sqlmig.ledger.records import (
     AppliedRevision,
-    ConnectorState,
-    Cut,
     Kind,
     Owner,
     Record,
-    RelationState,
     Status,
 )
 from sqlmig.ledger.sink_state import SinkState, begun_batches

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlmig.ledger.records import ConnectorState
+from sqlmig.ledger.cut import (
+    ConnectorState,
+)
 from sqlmig.ledger.sink_state import SinkState
 from sqlmig.planning.collected import in_words
 from sqlmig.planning.draft import Draft

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
+from sqlmig.ledger.cut import (
+    RelationState,
+)
 from sqlmig.ledger.deployment import is_current
-from sqlmig.ledger.records import RelationState
 from sqlmig.ledger.sink_state import SinkState
 from sqlmig.planning.directives import Cutover
 from sqlmig.planning.draft import Draft

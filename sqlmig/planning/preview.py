@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from sqlmig.ledger.records import RelationState
+from sqlmig.ledger.cut import (
+    RelationState,
+)
 from sqlmig.planning.steps import (
     AlterTable,
     Attach,

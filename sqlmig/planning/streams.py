@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
-from sqlmig.ledger.records import RelationState
+from sqlmig.ledger.cut import (
+    RelationState,
+)
 from sqlmig.planning import directives, windows
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.steps import (

@@ -19,7 +19,10 @@ from sqlmig.execution.engine import (
     Span,
     Written,
 )
-from sqlmig.ledger.records import ConnectorState, RelationState
+from sqlmig.ledger.cut import (
+    ConnectorState,
+    RelationState,
+)
 from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.planning.preview import Difference, Prospect
 from sqlmig.planning.steps import Blocker

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import SqlmigError
-from sqlmig.ledger.records import RelationState
+from sqlmig.ledger.cut import (
+    RelationState,
+)
 from sqlmig.planning.preview import Difference, Prospect, Way
 from sqlmig.program.model import Program, Table, View
 from sqlmig.spark.comparison import compare

@@ -7,15 +7,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from sqlmig.ledger.cut import (
+    Cut,
+    RelationState,
+)
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.fold import fold
 from sqlmig.ledger.records import (
     AppliedRevision,
-    Cut,
     Kind,
     Owner,
     Record,
-    RelationState,
     Status,
 )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from sqlmig.ledger.cut import (
+    RelationState,
+)
 from sqlmig.ledger.deployment import is_current
-from sqlmig.ledger.records import RelationState
 
 
 def view(name: str, fingerprint: str = "f", **inputs: str) -> RelationState:

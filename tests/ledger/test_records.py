@@ -7,12 +7,14 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlmig.ledger.records import (
-    AppliedRevision,
+from sqlmig.ledger.cut import (
     ConnectorState,
     Cut,
-    Owner,
     RelationState,
+)
+from sqlmig.ledger.records import (
+    AppliedRevision,
+    Owner,
 )
 from sqlmig.ledger.sink_state import Batch, Owed, PinnedContents, SinkState
 from tests.ledger.samples import state

@@ -8,7 +8,9 @@ from decimal import Decimal
 import pytest
 
 from sqlmig.errors import EngineError
-from sqlmig.ledger.records import RelationState
+from sqlmig.ledger.cut import (
+    RelationState,
+)
 from tests.spark.pipelines import Pipeline
 
 SQL = """

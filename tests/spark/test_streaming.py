@@ -10,7 +10,9 @@ from pyspark.errors import AnalysisException, ParseException
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Period, Span
-from sqlmig.ledger.records import RelationState
+from sqlmig.ledger.cut import (
+    RelationState,
+)
 from tests.spark.pipelines import Pipeline
 
 if TYPE_CHECKING:
