@@ -18,7 +18,6 @@ from sqlmig.ledger.records import Record
 from sqlmig.ledger.rows import (
     ALWAYS,
     COLUMNS,
-    columns_of,
     selection,
     time_literal,
     to_record,
@@ -98,7 +97,7 @@ class DeltaLedger:
         version = int(table.version())
         if version == 0:
             return 0, ()
-        there = columns_of(table)
+        there = _columns(table)
         names = [name for name, _ in COLUMNS if name in there]
         last = _NEWEST if until is None else until
         columns = self._query(table, selection(after, last, is_whole=is_whole), names)
@@ -194,7 +193,7 @@ class DeltaLedger:
                 table,
                 rows,
                 mode="append",
-                schema_mode=None if len(columns_of(table)) == len(COLUMNS) else "merge",
+                schema_mode=None if len(_columns(table)) == len(COLUMNS) else "merge",
                 commit_properties=once,
             )
         except (DeltaError, OSError) as error:
@@ -368,3 +367,8 @@ class DeltaLedger:
             f"no ledger can be made at {self.path}: {first_line(error, self._secrets)}",
             hint="check the target's warehouse in sqlmig.yml, its free space and its rights",
         )
+
+
+def _columns(table: DeltaTable) -> frozenset[str]:
+    """The columns that the ledger has: one that was made by an earlier version may lack some."""
+    return frozenset(field.name for field in table.schema().fields)

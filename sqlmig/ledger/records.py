@@ -1,4 +1,4 @@
-"""The ledger's records, and the cuts that they hold. Values only; `fold` adds them up."""
+"""The ledger's records. Values only; `fold` adds them up."""
 
 from __future__ import annotations
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlmig.ledger.records import Kind, Record, Status
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
 
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("seq", "long"),
@@ -43,11 +40,6 @@ _NEEDED = (
     "(SELECT coalesce(max(seq), -1) FROM ledger WHERE kind = 'checkpoint' AND seq <= {until})"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
-def columns_of(table: DeltaTable) -> frozenset[str]:
-    """The columns that the ledger has: one that was made by an earlier version may lack some."""
-    return frozenset(field.name for field in table.schema().fields)
 
 
 def selection(after: int, until: int, *, is_whole: bool) -> str:
