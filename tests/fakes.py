@@ -32,19 +32,11 @@ from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.runner import PipelineRunner
 from sqlmig.execution.tick import TickResult
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    RelationState,
-)
+from sqlmig.ledger.cut import ConnectorState, RelationState
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.fold import Folding, fold
 from sqlmig.ledger.positions import LogEntry, Versions, all_passed, not_passed
-from sqlmig.ledger.records import (
-    AppliedRevision,
-    Kind,
-    Record,
-    Status,
-)
+from sqlmig.ledger.records import AppliedRevision, Kind, Record, Status
 from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from sqlmig.planning.directives import Directive, Run
 from sqlmig.planning.planner import make_plan

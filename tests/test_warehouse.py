@@ -13,9 +13,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Arrived, Mark
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.request import observe
 from sqlmig.warehouse import DeltaWarehouse
 

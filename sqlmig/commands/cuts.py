@@ -9,9 +9,7 @@ from datetime import datetime
 from sqlmig.commands.project import Project
 from sqlmig.durations import parse_time
 from sqlmig.errors import EngineError
-from sqlmig.ledger.cut import (
-    Cut,
-)
+from sqlmig.ledger.cut import Cut
 from sqlmig.ledger.fold import fold
 
 

@@ -11,14 +11,8 @@ from sqlmig.errors import LedgerError
 from sqlmig.execution.engine import Mark
 from sqlmig.execution.executor import check_idle
 from sqlmig.execution.observing import observed_cut
-from sqlmig.ledger.cut import (
-    Cut,
-    RelationState,
-)
-from sqlmig.ledger.records import (
-    Kind,
-    Status,
-)
+from sqlmig.ledger.cut import Cut, RelationState
+from sqlmig.ledger.records import Kind, Status
 from sqlmig.program.model import Program, View
 
 

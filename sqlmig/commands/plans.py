@@ -22,19 +22,9 @@ from sqlmig.planning.directives import Directive, Operations
 from sqlmig.planning.request import RawRecords, Request
 from sqlmig.planning.sink_columns import check_columns, column_changes
 from sqlmig.planning.stages import Hop
-from sqlmig.planning.steps import (
-    Blocker,
-    Bootstrap,
-    Plan,
-    Restore,
-)
+from sqlmig.planning.steps import Blocker, Bootstrap, Plan, Restore
 from sqlmig.planning.strategies import explain_relations
-from sqlmig.planning.stream_steps import (
-    AdvanceStream,
-    BackfillStream,
-    EvolveStream,
-    RestoreStream,
-)
+from sqlmig.planning.stream_steps import AdvanceStream, BackfillStream, EvolveStream, RestoreStream
 from sqlmig.program.model import EMPTY_PROGRAM, Program
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.hooks import load_hooks

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlmig.execution.delivery import is_due
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.sink_state import SinkState, unfinished_batch
 

@@ -10,16 +10,9 @@ from sqlmig.commands.plans import as_applied
 from sqlmig.commands.policy import check_checkout
 from sqlmig.commands.project import Project
 from sqlmig.execution.executor import check_idle
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    Cut,
-    RelationState,
-)
+from sqlmig.ledger.cut import ConnectorState, Cut, RelationState
 from sqlmig.ledger.deployment import Deployment
-from sqlmig.ledger.records import (
-    Kind,
-    Status,
-)
+from sqlmig.ledger.records import Kind, Status
 from sqlmig.ledger.sink_state import SinkState
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint, sink_fingerprint
 from sqlmig.program.model import Program, RelationKind

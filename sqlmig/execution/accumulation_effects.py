@@ -14,9 +14,7 @@ from sqlmig.execution.engine import Engine, Mark, Warehouse
 from sqlmig.execution.outcome import fresh
 from sqlmig.execution.staleness import is_stale
 from sqlmig.execution.streams import advanced, find_advance, position, take_in
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.request import observe
 from sqlmig.planning.stream_steps import AdvanceStream, EvolveStream, RestoreStream
 from sqlmig.planning.undo import altered, find_way_back

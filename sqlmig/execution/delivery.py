@@ -15,15 +15,9 @@ from sqlmig.errors import SqlmigError
 from sqlmig.execution import events
 from sqlmig.execution.engine import Engine, Mark
 from sqlmig.execution.journal import Journal
-from sqlmig.ledger.cut import (
-    Cut,
-    RelationState,
-)
+from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.ledger.deployment import Deployment
-from sqlmig.ledger.records import (
-    Kind,
-    Status,
-)
+from sqlmig.ledger.records import Kind, Status
 from sqlmig.ledger.sink_state import Batch, SinkState, unfinished_batch
 from sqlmig.program.model import Program, Sink
 

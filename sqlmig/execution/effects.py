@@ -16,11 +16,7 @@ from sqlmig.execution.row_effects import row_change
 from sqlmig.execution.sink_effects import sink_change
 from sqlmig.execution.stopping import wait_until_stopped
 from sqlmig.execution.stream_effects import StreamEffects
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    Cut,
-    RelationState,
-)
+from sqlmig.ledger.cut import ConnectorState, Cut, RelationState
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink
 from sqlmig.planning.steps import (
@@ -45,12 +41,7 @@ from sqlmig.planning.steps import (
     Stop,
     assert_never,
 )
-from sqlmig.planning.stream_steps import (
-    AdvanceStream,
-    BackfillStream,
-    EvolveStream,
-    RestoreStream,
-)
+from sqlmig.planning.stream_steps import AdvanceStream, BackfillStream, EvolveStream, RestoreStream
 from sqlmig.planning.table_steps import ConvertTable, FillColumns, LayOut, RebuildTable
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import fingerprint, materialization_fingerprint

@@ -8,10 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    RelationState,
-)
+from sqlmig.ledger.cut import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.planning.request import Observed
 from sqlmig.planning.steps import Blocker

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Warehouse
-from sqlmig.ledger.cut import (
-    Cut,
-)
+from sqlmig.ledger.cut import Cut
 from sqlmig.planning.request import observe
 
 

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlmig.execution.engine import Written
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    RelationState,
-)
+from sqlmig.ledger.cut import ConnectorState, RelationState
 from sqlmig.program.model import RelationKind
 
 

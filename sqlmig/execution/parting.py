@@ -12,9 +12,7 @@ from datetime import datetime
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Warehouse
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.ledger.positions import Versions
 from sqlmig.program.model import View
 

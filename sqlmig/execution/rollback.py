@@ -7,10 +7,7 @@ from dataclasses import replace
 
 from sqlmig.execution.engine import Engine, Mark, Warehouse
 from sqlmig.execution.journal import Journal
-from sqlmig.ledger.cut import (
-    Cut,
-    RelationState,
-)
+from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.planning.steps import Plan
 
 

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from sqlmig.execution.engine import Engine, Mark, RawSource
 from sqlmig.execution.outcome import Outcome, relation_changed
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.table_steps import FillColumns, LayOut, RebuildTable
 from sqlmig.program.model import Program
 

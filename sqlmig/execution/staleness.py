@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sqlmig.ledger.cut import (
-    Cut,
-    RelationState,
-)
+from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.program.model import Program, View
 
 

@@ -13,14 +13,9 @@ from sqlmig.execution.engine import Mark, Warehouse
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.lease import Sleep, is_gone, runner_holder, seems_gone
 from sqlmig.execution.process import describe_owner, is_alive
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.ledger.deployment import Deployment, Runner
-from sqlmig.ledger.records import (
-    Kind,
-    Status,
-)
+from sqlmig.ledger.records import Kind, Status
 from sqlmig.planning.request import observe
 
 _POLL = 0.2

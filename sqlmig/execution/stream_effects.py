@@ -14,16 +14,9 @@ from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Engine, Mark, Period, Span, Warehouse, Written
 from sqlmig.execution.parting import find_part
 from sqlmig.execution.streams import advanced, find_advance, take_in, whole, windows_so_far
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.request import observe
-from sqlmig.planning.stream_steps import (
-    AdvanceStream,
-    BackfillStream,
-    EvolveStream,
-    RestoreStream,
-)
+from sqlmig.planning.stream_steps import AdvanceStream, BackfillStream, EvolveStream, RestoreStream
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.intervals import read_time, time_text

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from sqlmig.execution.engine import Arrived, Engine, Mark, Span, Warehouse, Written
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.program.model import Program, View
 from sqlmig.program.windows import read_windows
 

@@ -20,15 +20,9 @@ from sqlmig.execution.observing import observed_cut
 from sqlmig.execution.outcome import fresh
 from sqlmig.execution.staleness import is_stale, stale_order
 from sqlmig.execution.streams import Advance, Taken, advanced, find_advance, take_in
-from sqlmig.ledger.cut import (
-    Cut,
-    RelationState,
-)
+from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.ledger.deployment import Deployment
-from sqlmig.ledger.records import (
-    Kind,
-    Status,
-)
+from sqlmig.ledger.records import Kind, Status
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import Program, RelationKind, View
 

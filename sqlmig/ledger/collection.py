@@ -10,13 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from sqlmig.ledger.cut import (
-    Cut,
-)
+from sqlmig.ledger.cut import Cut
 from sqlmig.ledger.deployment import Deployment
-from sqlmig.ledger.records import (
-    Record,
-)
+from sqlmig.ledger.records import Record
 
 
 def after_collection(now: Deployment, record: Record) -> Deployment:

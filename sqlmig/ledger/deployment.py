@@ -8,18 +8,8 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    Cut,
-    RelationState,
-)
-from sqlmig.ledger.records import (
-    AppliedRevision,
-    Json,
-    Owner,
-    Record,
-    Status,
-)
+from sqlmig.ledger.cut import ConnectorState, Cut, RelationState
+from sqlmig.ledger.records import AppliedRevision, Json, Owner, Record, Status
 from sqlmig.ledger.sink_state import Batch, SinkState
 
 

@@ -8,11 +8,7 @@ from typing import Any
 
 from sqlmig.ledger import running
 from sqlmig.ledger.collection import after_collection
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    Cut,
-    RelationState,
-)
+from sqlmig.ledger.cut import ConnectorState, Cut, RelationState
 from sqlmig.ledger.deployment import (
     Contents,
     Deployment,
@@ -23,13 +19,7 @@ from sqlmig.ledger.deployment import (
     materialization_key,
     merge,
 )
-from sqlmig.ledger.records import (
-    AppliedRevision,
-    Kind,
-    Owner,
-    Record,
-    Status,
-)
+from sqlmig.ledger.records import AppliedRevision, Kind, Owner, Record, Status
 from sqlmig.ledger.sink_state import SinkState, begun_batches
 
 

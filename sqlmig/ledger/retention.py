@@ -9,16 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sqlmig.ledger.cut import (
-    Cut,
-    RelationState,
-)
+from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.ledger.deployment import Deployment, PlanInProgress
 from sqlmig.ledger.positions import Versions
-from sqlmig.ledger.records import (
-    Kind,
-    Record,
-)
+from sqlmig.ledger.records import Kind, Record
 from sqlmig.ledger.sink_state import Batch, SinkState
 
 Version = tuple[str, int]

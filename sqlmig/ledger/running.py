@@ -6,15 +6,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlmig.ledger.cut import (
-    Cut,
-)
+from sqlmig.ledger.cut import Cut
 from sqlmig.ledger.deployment import Deployment, Runner, State, is_consistent, merge
-from sqlmig.ledger.records import (
-    Owner,
-    Record,
-    Status,
-)
+from sqlmig.ledger.records import Owner, Record, Status
 from sqlmig.ledger.sink_state import begun_batches
 
 

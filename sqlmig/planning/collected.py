@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.ledger.deployment import Collected, Deployment
 from sqlmig.planning.sink_steps import ContinueSink
 from sqlmig.planning.steps import Attach, ContinueSource, Plan, RestoreTable

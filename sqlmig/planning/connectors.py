@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlmig.ledger.cut import (
-    ConnectorState,
-)
+from sqlmig.ledger.cut import ConnectorState
 from sqlmig.ledger.sink_state import SinkState
 from sqlmig.planning.collected import in_words
 from sqlmig.planning.draft import Draft

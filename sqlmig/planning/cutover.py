@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.ledger.deployment import is_current
 from sqlmig.ledger.sink_state import SinkState
 from sqlmig.planning.directives import Cutover

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.collected import in_words, removed_at
 from sqlmig.planning.request import Request, observe
 from sqlmig.planning.steps import Action, Blocker, Step, Volume

@@ -35,12 +35,7 @@ from sqlmig.planning.steps import (
     Volume,
     assert_never,
 )
-from sqlmig.planning.stream_steps import (
-    AdvanceStream,
-    BackfillStream,
-    EvolveStream,
-    RestoreStream,
-)
+from sqlmig.planning.stream_steps import AdvanceStream, BackfillStream, EvolveStream, RestoreStream
 from sqlmig.planning.table_steps import ConvertTable, FillColumns, LayOut, RebuildTable
 from sqlmig.planning.volume import size
 from sqlmig.program.diff import ProgramDiff

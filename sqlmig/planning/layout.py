@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.stages import Stage
 from sqlmig.planning.table_steps import LayOut

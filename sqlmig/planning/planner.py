@@ -6,9 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.planning.accumulations import decide_views, plan_accumulation
 from sqlmig.planning.connectors import check_sources, plan_sources

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.steps import (
     AlterTable,
     Attach,

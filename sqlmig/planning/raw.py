@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlmig.ledger.cut import (
-    ConnectorState,
-)
+from sqlmig.ledger.cut import ConnectorState
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.request import RawRecords
 from sqlmig.planning.source_options import deletion_columns, reads_the_same

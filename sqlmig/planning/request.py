@@ -6,13 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.ledger.deployment import Deployment
-from sqlmig.ledger.records import (
-    AppliedRevision,
-)
+from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning.stages import Hop
 from sqlmig.program.model import Program, RelationKind
 

@@ -25,11 +25,7 @@ from sqlmig.planning.steps import (
     RestoreTable,
     Step,
 )
-from sqlmig.planning.stream_steps import (
-    BackfillStream,
-    EvolveStream,
-    RestoreStream,
-)
+from sqlmig.planning.stream_steps import BackfillStream, EvolveStream, RestoreStream
 from sqlmig.planning.table_steps import ConvertTable, LayOut, RebuildTable
 from sqlmig.planning.windows import has_windows, obstacle
 from sqlmig.program.accumulation import Refusal, find_refusal

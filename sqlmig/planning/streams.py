@@ -10,23 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning import directives, windows
 from sqlmig.planning.draft import Draft
-from sqlmig.planning.steps import (
-    Attach,
-    Blocker,
-    Bootstrap,
-    Volume,
-)
-from sqlmig.planning.stream_steps import (
-    AdvanceStream,
-    BackfillStream,
-    EvolveStream,
-    RestoreStream,
-)
+from sqlmig.planning.steps import Attach, Blocker, Bootstrap, Volume
+from sqlmig.planning.stream_steps import AdvanceStream, BackfillStream, EvolveStream, RestoreStream
 from sqlmig.planning.undo import find_way_back
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.model import RelationKind, View

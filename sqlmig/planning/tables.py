@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.collected import removed_at
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.layout import plan_layout, release_layout

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 
 _DEPTH = 8
 """How many alterations of a table in a row can be taken back without moving rows."""

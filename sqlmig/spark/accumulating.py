@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Arrived, Mark, Written
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.accumulation import Refusal, read_accumulation
 from sqlmig.program.model import Program, View

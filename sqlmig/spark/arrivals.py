@@ -6,9 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlmig.ledger.cut import (
-    ConnectorState,
-)
+from sqlmig.ledger.cut import ConnectorState
 from sqlmig.program.model import Source
 
 _FILES = frozenset({"json", "csv", "parquet", "orc", "avro", "text", "xml"})

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Arrived
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import quoted
 from sqlmig.spark.tables import storage_type

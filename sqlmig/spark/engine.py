@@ -19,10 +19,7 @@ from sqlmig.execution.engine import (
     Span,
     Written,
 )
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    RelationState,
-)
+from sqlmig.ledger.cut import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.planning.preview import Difference, Prospect
 from sqlmig.planning.steps import Blocker

@@ -8,9 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlmig.execution.engine import Mark, Written
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.program.model import Program, View
 from sqlmig.spark.failures import told
 from sqlmig.spark.query import check_reads_only, collect

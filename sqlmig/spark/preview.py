@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import SqlmigError
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.preview import Difference, Prospect, Way
 from sqlmig.program.model import Program, Table, View
 from sqlmig.spark.comparison import compare

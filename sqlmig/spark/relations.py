@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.program.lexer import LexError, tokenize
 from sqlmig.program.model import Program, View
 from sqlmig.program.streams import without_stream

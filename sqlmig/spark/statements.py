@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Mark, Written
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.program.lexer import Token
 from sqlmig.program.model import Column, Program, Table
 from sqlmig.spark.assignment import explain_cast, obstacle

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Arrived, Mark, Measured, Period, Span, Written
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.steps import Blocker
 from sqlmig.planning.table_change import widens
 from sqlmig.program.model import Column, Program, Table, View

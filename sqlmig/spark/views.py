@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlmig.execution.engine import Mark, Span, Written
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.program.model import Program, View
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import delta_name, quoted

@@ -8,15 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlmig.ledger.cut import (
-    Cut,
-    RelationState,
-)
-from sqlmig.ledger.records import (
-    Kind,
-    Owner,
-    Status,
-)
+from sqlmig.ledger.cut import Cut, RelationState
+from sqlmig.ledger.records import Kind, Owner, Status
 from tests.cli.shell import TABLES, VIEWS, Shell, new_project
 from tests.commands.ledgers import await_approval, living_process, start
 

@@ -11,15 +11,8 @@ from datetime import datetime, timezone
 import git
 import pytest
 
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    Cut,
-    RelationState,
-)
-from sqlmig.ledger.records import (
-    Kind,
-    Status,
-)
+from sqlmig.ledger.cut import ConnectorState, Cut, RelationState
+from sqlmig.ledger.records import Kind, Status
 from sqlmig.ledger.sink_state import Batch, Owed, PinnedContents, SinkState
 from tests.cli.shell import TABLES, VIEWS, Shell
 from tests.commands.ledgers import await_approval, living_process, start

@@ -11,13 +11,8 @@ from sqlmig import commands
 from sqlmig.commands import Project
 from sqlmig.commands.cuts import find_cut
 from sqlmig.errors import EngineError
-from sqlmig.ledger.cut import (
-    RelationState,
-)
-from sqlmig.ledger.records import (
-    Kind,
-    Status,
-)
+from sqlmig.ledger.cut import RelationState
+from sqlmig.ledger.records import Kind, Status
 from tests.stories.school import make_project
 
 NOON = datetime(2026, 6, 10, 12, tzinfo=timezone.utc)

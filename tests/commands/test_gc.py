@@ -12,15 +12,8 @@ from sqlmig.commands.cuts import find_cut
 from sqlmig.errors import EngineError, RejectedError, UnfinishedPlanError
 from sqlmig.execution import events
 from sqlmig.execution.clock import utc_now
-from sqlmig.ledger.cut import (
-    Cut,
-    RelationState,
-)
-from sqlmig.ledger.records import (
-    Kind,
-    Owner,
-    Status,
-)
+from sqlmig.ledger.cut import Cut, RelationState
+from sqlmig.ledger.records import Kind, Owner, Status
 from tests.cli.shell import Shell, new_project
 from tests.commands.ledgers import start
 from tests.stories.school import make_project

@@ -15,11 +15,7 @@ from sqlmig.errors import StepFailed
 from sqlmig.planning.directives import Backfill, Directive, Execute, InPlace, Rebuild, RenameTable
 from sqlmig.planning.explain import describe_action
 from sqlmig.planning.planner import make_plan
-from sqlmig.planning.stream_steps import (
-    AdvanceStream,
-    EvolveStream,
-    RestoreStream,
-)
+from sqlmig.planning.stream_steps import AdvanceStream, EvolveStream, RestoreStream
 from tests.fakes import Died, Pipeline, Revision, World, original
 
 T = "CREATE TABLE t (a INT);"

@@ -13,10 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlmig.execution import events
-from sqlmig.ledger.cut import (
-    Cut,
-    RelationState,
-)
+from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.planning.directives import Backfill, Directive, InPlace, Rebuild, RenameTable
 from sqlmig.planning.explain import describe_action
 from sqlmig.planning.steps import Plan

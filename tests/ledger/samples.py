@@ -7,19 +7,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from sqlmig.ledger.cut import (
-    Cut,
-    RelationState,
-)
+from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.fold import fold
-from sqlmig.ledger.records import (
-    AppliedRevision,
-    Kind,
-    Owner,
-    Record,
-    Status,
-)
+from sqlmig.ledger.records import AppliedRevision, Kind, Owner, Record, Status
 
 NOON = datetime(2026, 6, 10, 12, tzinfo=timezone.utc)
 OWNER = Owner("token", "host", 4711, "100")

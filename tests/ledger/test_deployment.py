@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.ledger.deployment import is_current
 
 

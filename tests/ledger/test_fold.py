@@ -8,17 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    Cut,
-    RelationState,
-)
+from sqlmig.ledger.cut import ConnectorState, Cut, RelationState
 from sqlmig.ledger.deployment import Deployment, State, materialization_key
 from sqlmig.ledger.fold import fold
-from sqlmig.ledger.records import (
-    Kind,
-    Status,
-)
+from sqlmig.ledger.records import Kind, Status
 from sqlmig.ledger.running import checkpoint_details
 from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from tests.ledger.samples import NOON, OWNER, Story, revision, state

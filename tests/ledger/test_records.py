@@ -7,15 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    Cut,
-    RelationState,
-)
-from sqlmig.ledger.records import (
-    AppliedRevision,
-    Owner,
-)
+from sqlmig.ledger.cut import ConnectorState, Cut, RelationState
+from sqlmig.ledger.records import AppliedRevision, Owner
 from sqlmig.ledger.sink_state import Batch, Owed, PinnedContents, SinkState
 from tests.ledger.samples import state
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.explain import to_markdown, to_text
 from sqlmig.planning.preview import Difference, Preview, Prospect, Samples, Way, notes, prospects
 from sqlmig.planning.steps import (

@@ -17,10 +17,7 @@ from sqlmig.execution.streams import (
     whole,
     windows_so_far,
 )
-from sqlmig.ledger.cut import (
-    ConnectorState,
-    RelationState,
-)
+from sqlmig.ledger.cut import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from sqlmig.program.model import Program, Table
 from sqlmig.program.parse import parse_program

@@ -8,9 +8,7 @@ from decimal import Decimal
 import pytest
 
 from sqlmig.errors import EngineError
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from tests.spark.pipelines import Pipeline
 
 SQL = """

@@ -10,9 +10,7 @@ from pyspark.errors import AnalysisException, ParseException
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Period, Span
-from sqlmig.ledger.cut import (
-    RelationState,
-)
+from sqlmig.ledger.cut import RelationState
 from tests.spark.pipelines import Pipeline
 
 if TYPE_CHECKING:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from sqlmig.commands import Project
 
+pytestmark = pytest.mark.example
+
 ORDERS = "CREATE TABLE orders (event_time TIMESTAMP, amount INT);\n"
 COUNTED = """\
 CREATE STREAMING TABLE ten_minutes AS
