@@ -141,13 +141,12 @@ def test_the_image_runs_the_pipeline(shop: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_actionlint_finds_nothing_in_our_workflows_and_those_of_a_new_project(shop: Path) -> None:
-    """Where there is Go: `make workflows` says it when there is none."""
     actionlint = find_actionlint()
-    found = {path: lint(actionlint, path) for path in (ROOT, shop)} if actionlint else {}
+    if actionlint is None:
+        pytest.skip("there is neither actionlint nor Go")
+    assert {path: lint(actionlint, path) for path in (ROOT, shop)} == {ROOT: "", shop: ""}
 
-    assert set(found.values()) <= {""}, found
-    if actionlint:
-        broken = shop / ".github/workflows/sqlmig.yml"
-        text = broken.read_text(encoding="utf-8")
-        broken.write_text(text.replace("command: plan", "comand: plan"), encoding="utf-8")
-        assert 'input "comand" is not defined in action "sqlmig"' in lint(actionlint, shop)
+    broken = shop / ".github/workflows/sqlmig.yml"
+    text = broken.read_text(encoding="utf-8")
+    broken.write_text(text.replace("command: plan", "comand: plan"), encoding="utf-8")
+    assert 'input "comand" is not defined in action "sqlmig"' in lint(actionlint, shop)
