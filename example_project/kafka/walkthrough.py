@@ -175,11 +175,11 @@ def main() -> None:
         signal.signal(kind, end)
     try:
         walk()
-    except SqlmigError as error:
-        sys.exit(error.render())
-    except (KeyboardInterrupt, SystemExit):
-        if interrupted.is_set():  # a command that is interrupted ends with 1
+    except BaseException as error:
+        if interrupted.is_set():  # whatever py4j has made of it; a command so ended ends with 1
             sys.exit("error: interrupted; the runner and Kafka have ended")
+        if isinstance(error, SqlmigError):
+            sys.exit(error.render())
         raise
 
 
