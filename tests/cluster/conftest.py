@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from sqlmig.spark.fetching import fetch
+from sqlmig.spark.packages import KAFKA
 from tests.cluster import clients
 from tests.cluster.clusters import CLUSTERS, ON_LOOPBACK, leave_out_unused
 from tests.cluster.desk import Desk
-from tests.cluster.servers import SMALL, Server, Standalone, connect_server
+from tests.cluster.servers import SMALL, Server, Standalone, connect_server, delta_jars
 from tests.cluster.servers import standalone as started_standalone
 
 client, without_java = clients.client, clients.without_java
@@ -33,8 +35,10 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]
 
 @pytest.fixture(scope="session")
 def connect(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A Spark Connect server with Delta."""
-    with connect_server(tmp_path_factory.mktemp("connect"), client) as server:
+    """A Spark Connect server with Delta and Spark's connector for Kafka."""
+    jars = ",".join(map(str, (*delta_jars(), *fetch(KAFKA))))
+    folder = tmp_path_factory.mktemp("connect")
+    with connect_server(folder, client, {"spark.jars": jars}) as server:
         yield server
 
 
