@@ -48,10 +48,10 @@ def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-# For a JVM that lives minutes and sees a handful of rows: compile quickly rather than well, and
-# no query to Java at all.
+# For a JVM that sees a handful of rows: no threads of a collector, one partition, and no query
+# compiled to Java. It lives long enough for its own compiler to pay.
 SMALL_AND_SHORT = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
