@@ -16,7 +16,6 @@ from sqlmig.spark.jars import SHIPPED_WITH_SPARK, JarCache, cache_folder
 from sqlmig.spark.java import find_java
 from sqlmig.spark.packages import Package
 
-_CENTRAL = "https://repo1.maven.org/maven2/"
 _SHIPPED = (
     *SHIPPED_WITH_SPARK,
     "at.yawk.lz4:*",
@@ -139,9 +138,10 @@ def _exclude(artifact: str) -> str:
 
 
 def _settings(conf: Mapping[str, str]) -> str:
-    places = [_CENTRAL, os.environ.get("DEFAULT_ARTIFACT_REPOSITORY", "")]
+    places = [os.environ.get("DEFAULT_ARTIFACT_REPOSITORY", "")]
     places += conf.get("spark.jars.repositories", "").split(",")
-    resolvers = [
+    resolvers = ['<ibiblio name="central" m2compatible="true"/>']  # Ivy knows where that is
+    resolvers += [
         f'<ibiblio name="place-{number}" m2compatible="true" root={quoteattr(place.strip())}/>'
         for number, place in enumerate(places)
         if place.strip()
