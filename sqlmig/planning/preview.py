@@ -25,7 +25,7 @@ from sqlmig.planning.steps import (
     RunFunction,
 )
 from sqlmig.planning.stream_steps import BackfillStream, EvolveStream, RestoreStream
-from sqlmig.planning.table_steps import ConvertTable
+from sqlmig.planning.table_steps import ConvertTable, FillColumns, RebuildTable
 from sqlmig.program.model import Program
 
 
@@ -191,7 +191,7 @@ def prospects(
                 found[name] = Prospect(name, state(name), Way.QUERY)
             case EvolveStream(name):
                 found[name] = Prospect(name, state(name), Way.ROWS)
-            case BackfillStream(name):
+            case BackfillStream(name) | FillColumns(name) | RebuildTable(name):
                 found[name] = Prospect(name, state(name), Way.UNKNOWN)
             case Detach(name):
                 found[name] = Prospect(name, state(name), Way.NONE)

@@ -24,6 +24,7 @@ from sqlmig.planning.steps import (
     Step,
 )
 from sqlmig.planning.stream_steps import BackfillStream, EvolveStream
+from sqlmig.planning.table_steps import ConvertTable, FillColumns, LayOut, RebuildTable
 from sqlmig.program.parse import parse_program
 from tests.fakes import Pipeline, Revision, World
 
@@ -110,6 +111,23 @@ def test_each_step_says_where_rows_come_from() -> None:
     assert found(EmptyTable("t"), AlterTable("t", ()))["t"].way is Way.NONE
     assert found(EvolveStream("v", "v", False))["v"].way is Way.ROWS
     assert found(BackfillStream("v", "v", "2026-01-01", "at"))["v"].way is Way.UNKNOWN
+
+
+def test_rows_that_raw_records_give_are_not_previewed() -> None:
+    source = (("t.s", "t.s", 1),)
+    filled = found(AlterTable("t", ()), FillColumns("t", ("b",), source), Bootstrap("v", "v"))
+    assert filled["t"] == Prospect("t", state("t"), Way.UNKNOWN)
+    assert filled["v"].way is Way.QUERY, "over `t`, so that it is not previewed either"
+    rebuilt = found(EmptyTable("t"), RebuildTable("t", source))
+    assert rebuilt["t"] == Prospect("t", state("t"), Way.UNKNOWN)
+    later = found(FillColumns("t", ("b",), source), AlterTable("t", ()), ConvertTable("t", ()))
+    assert later["t"].way is Way.UNKNOWN
+    assert found(FillColumns("t", ("b",), source), EmptyTable("t"))["t"].way is Way.NONE
+
+
+def test_rows_that_are_only_laid_out_anew_are_the_same() -> None:
+    assert found(LayOut("t", ("b",))) == {}
+    assert found(AlterTable("t", ()), LayOut("t", ("b",)))["t"].way is Way.ROWS
 
 
 def test_hooks_are_said_to_be_left_out(plan: Plan) -> None:
