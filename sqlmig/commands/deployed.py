@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from sqlmig.commands.project import Project
 from sqlmig.errors import SqlmigError
@@ -19,7 +19,8 @@ class Undoing:
     """What the way back from now to before a deploy takes.
 
     Args:
-        computes: relations that are computed, converted or backfilled, sorted.
+        computes: relations whose rows are computed, backfilled, converted, laid out anew, filled or
+            made of raw records; sorted.
         runs: hooks on the way run statements or functions.
         loses: what is lost, in words.
         blocker: why there is no way; None where there is one.
@@ -122,16 +123,17 @@ def _undoing(project: Project, deployment: Deployment, goal: str | None) -> Undo
         plan, _ = plan_way(project, deployment, goal or "base", direction="downgrade", offline=True)
     except SqlmigError as error:
         return Undoing(blocker=error.message)
-    return _of_plan(plan)
+    return undoing_of(plan)
 
 
-def _of_plan(plan: Plan) -> Undoing:
+def undoing_of(plan: Plan) -> Undoing:
+    """What a plan takes, as the way back."""
     from sqlmig.planning.steps import Bootstrap, Execute, RunFunction
     from sqlmig.planning.stream_steps import BackfillStream
-    from sqlmig.planning.table_steps import ConvertTable
+    from sqlmig.planning.table_steps import TableAction
 
     actions = [step.action for step in plan.steps]
-    computing = (Bootstrap, BackfillStream, ConvertTable)
+    computing = (Bootstrap, BackfillStream, *get_args(TableAction))
     return Undoing(
         computes=tuple(sorted({a.relation for a in actions if isinstance(a, computing)})),
         runs=any(isinstance(action, (Execute, RunFunction)) for action in actions),

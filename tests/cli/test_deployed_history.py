@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sqlmig.cli.deploys import deploy_lines
-from sqlmig.commands.deployed import DeployEntry, Undoing
+from sqlmig.commands.deployed import DeployEntry, Undoing, undoing_of
 from sqlmig.ledger.chronicle import deploys
 from sqlmig.ledger.records import Kind, Status
+from sqlmig.planning.planner import make_plan
 from tests.cli.shell import VIEWS, Shell, new_project
 from tests.commands.ledgers import start
+from tests.fakes import Pipeline, Revision, World
 from tests.git.repository import alone, commit, git
 
 
@@ -136,3 +139,30 @@ def test_what_it_takes_to_undo_a_deploy_is_said(
 
     assert deploy_lines(DeployEntry(deploy, True, undoing))[-1] == f"    {words}"
     assert undoing.is_free is (undoing == Undoing())
+
+
+def test_tables_whose_rows_are_written_anew_count_as_computed() -> None:
+    laid_out = "CREATE TABLE laid (a INT, b INT) PARTITIONED BY (a);\n"
+    wide, text = "CREATE TABLE t (a INT, b INT);\n", "CREATE TABLE made (a STRING);\n"
+    sources = "".join(
+        f"CREATE SOURCE s INTO {table} USING json OPTIONS (path '/{table}') RETAIN RAW;\n"
+        for table in ("t", "made")
+    )
+    before = "CREATE TABLE laid (a INT, b INT);\n" + wide + "CREATE TABLE made (a INT);\n" + sources
+    after = laid_out + wide.replace(", b INT", "") + text + sources
+    pipeline = Pipeline(World(), [Revision("r1", before), Revision("r2", after)])
+    pipeline.world.inputs.update({"/t": [1, 2], "/made": [3]})
+    pipeline.go("r1")
+    pipeline.insert("laid", 7, 8)
+    pipeline.tick()
+    pipeline.go("r2")
+    for table in ("laid", "made", "t"):
+        pipeline.insert(table, 9, 8)
+    pipeline.tick()
+
+    misfit = {"made": "`made.a` can't be cast in 1 row"}
+    plan = make_plan(replace(pipeline.request("r1"), emptied=misfit))
+
+    assert plan.blockers == ()
+    assert undoing_of(plan).computes == ("laid", "made", "t")
+    assert undoing_of(plan).is_free is False
