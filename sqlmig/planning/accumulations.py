@@ -14,6 +14,7 @@ from sqlmig.ledger.cut import RelationState
 from sqlmig.planning import directives
 from sqlmig.planning.collected import removed_at
 from sqlmig.planning.draft import Draft
+from sqlmig.planning.repetition import find_repetition
 from sqlmig.planning.steps import Attach, Blocker
 from sqlmig.planning.stream_steps import EvolveStream, RestoreStream
 from sqlmig.planning.streams import Asked, Decision
@@ -138,10 +139,11 @@ def plan_accumulation(draft: Draft, view: View, decisions: dict[str, Decision]) 
     if decision.strategy == "restore":
         _restore(draft, name, draft.deployment.relation_history[_key(draft, name)])
         return True
-    again = _comes_again(draft, view, state)
+    again = find_repetition(draft, view, state)
     if decision.asked is None and again is not None:
-        draft.warnings.append(f"`{name}` is computed: `{again}` begins empty")
-        decisions[name] = Decision("rebuild", f"the rows of `{again}` come again from its sources")
+        if not again.is_rebuilt:
+            draft.warnings.append(f"`{name}` is computed: `{again.table}` begins empty")
+        decisions[name] = Decision("rebuild", again.why)
         return False
     changed = state.takes_in and state.fingerprint != mark
     way = find_way_back(state, None, mark) if changed else None
@@ -194,13 +196,3 @@ def _go_on(draft: Draft, view: View, state: RelationState, decision: Decision) -
         f"{why}; what it has stays, only rows that come are taken in (historical)",
         writes=draft.volume(name, state),
     )
-
-
-def _comes_again(draft: Draft, view: View, state: RelationState) -> str | None:
-    """The input whose rows have passed, and that its sources fill once more."""
-    fed = {source.table for source in draft.target.sources.values()}
-    for read in sorted(view.reads):
-        has_passed = read in draft.states and draft.states[read].folder in state.passed
-        if has_passed and read in fed and read in draft.fresh:
-            return read
-    return None

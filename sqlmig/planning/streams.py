@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from sqlmig.ledger.cut import RelationState
 from sqlmig.planning import directives, windows
 from sqlmig.planning.draft import Draft
+from sqlmig.planning.repetition import find_repetition
 from sqlmig.planning.steps import Attach, Blocker, Bootstrap, Volume
 from sqlmig.planning.stream_steps import AdvanceStream, BackfillStream, EvolveStream, RestoreStream
 from sqlmig.planning.undo import find_way_back
@@ -234,19 +235,17 @@ def _again(
 ) -> Decision | None:
     """The decision where rows that have passed would come a second time.
 
-    A table that is emptied gets its sources' rows again. So what they gave has to go, too.
+    What they gave has to go, too.
     """
-    fed = {source.table for source in draft.target.sources.values()}
     for stream in view.streams:
         if stream in decisions and decisions[stream].strategy != "in place":
             return Decision("rebuild", f"its stream `{stream}` is made anew")
-        has_passed = draft.states[stream].folder in state.passed
-        if has_passed and stream in fed and stream in draft.fresh:
-            if stream in draft.rebuilt:
-                return Decision("rebuild", f"the rows of `{stream}` are made anew of raw records")
-            draft.warnings.append(f"`{view.name}` begins empty, as `{stream}` does")
-            return Decision("rebuild", f"the rows of `{stream}` come again from its sources")
-    return None
+    again = find_repetition(draft, view, state)
+    if again is None:
+        return None
+    if not again.is_rebuilt:
+        draft.warnings.append(f"`{view.name}` begins empty, as `{again.table}` does")
+    return Decision("rebuild", again.why)
 
 
 def _cause(draft: Draft, name: str, decision: Decision, word: str) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from sqlmig.planning.directives import (
     RenameTable,
 )
 from sqlmig.planning.explain import describe_action
+from sqlmig.planning.planner import make_plan
 from tests.fakes import Died, Pipeline, Revision, World, original
 
 T = "CREATE TABLE t (a INT);"
@@ -117,6 +119,29 @@ def test_without_being_asked_a_change_computes_it_anew_and_so_does_a_rebuild() -
     # one that equals its query is computed, too, when that is asked for
     assert pipeline.plan("r4").steps[2].cause == "computed anew: asked by up() of r4"
     assert steps(pipeline, "r4") == ["bootstrap `v`"]
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_table_that_begins_anew_has_the_view_computed_and_says_of_what(*, is_kept: bool) -> None:
+    source = "CREATE SOURCE f INTO t USING json OPTIONS (path '/f')"
+    source += " RETAIN RAW;" if is_kept else ";"
+    other = T.replace("INT", "STRING")
+    pipeline = deployed(
+        T + source + view(1), (T + source + view(2), [InPlace("v")]), other + source + view(2)
+    )
+    pipeline.world.inputs["/f"] = [1, 2]
+    pipeline.tick()
+    pipeline.go("r2")
+    assert state(pipeline).takes_in
+    plan = make_plan(replace(pipeline.request("r3"), emptied={"t": "it can't be cast"}))
+    causes = {describe_action(step.action): step.cause for step in plan.steps}
+    why = "are made anew of raw records" if is_kept else "come again from its sources"
+    assert causes["bootstrap `v`"].endswith(f"computed anew: the rows of `t` {why}")
+    assert plan.warnings == (() if is_kept else ("`v` is computed: `t` begins empty",))
+    pipeline.executor.run(plan)
+    pipeline.tick()
+    assert counted(pipeline) == [(1, 2), (2, 2)]
+    pipeline.check_views()
 
 
 def test_a_rebuild_that_changes_nothing_else_does_not_find_the_historical_rows_again() -> None:
