@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from sqlmig.execution.engine import Mark
+from sqlmig.execution.values import Mark
 from sqlmig.ledger.positions import LogEntry
 from sqlmig.planning.request import RawRecords
 

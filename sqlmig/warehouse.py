@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sqlmig.environment import cause, first_line
 from sqlmig.errors import EngineError, NoSpaceError
-from sqlmig.execution.engine import Arrived, Mark, Written
+from sqlmig.execution.values import Arrived, Mark, Written
 from sqlmig.free_space import FULL, advice, is_full
 from sqlmig.ledger.cut import RelationState
 from sqlmig.ledger.positions import LogEntry, LostHistory, Versions, all_passed, not_passed

@@ -17,7 +17,11 @@ from typing import Any
 
 from sqlmig.errors import EngineError, LedgerConflict
 from sqlmig.execution import events
-from sqlmig.execution.engine import (
+from sqlmig.execution.executor import Executor, check_idle
+from sqlmig.execution.journal import Journal
+from sqlmig.execution.runner import PipelineRunner
+from sqlmig.execution.tick import TickResult
+from sqlmig.execution.values import (
     Arrived,
     Ingested,
     Mark,
@@ -28,10 +32,6 @@ from sqlmig.execution.engine import (
     Span,
     Written,
 )
-from sqlmig.execution.executor import Executor, check_idle
-from sqlmig.execution.journal import Journal
-from sqlmig.execution.runner import PipelineRunner
-from sqlmig.execution.tick import TickResult
 from sqlmig.ledger.cut import ConnectorState, RelationState
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.fold import Folding, fold

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.collection import Collector, Place
-from sqlmig.execution.engine import RawSource
+from sqlmig.execution.values import RawSource
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.spark.raw_rows import check_whole
 from sqlmig.vacuum import LocalStorage

@@ -12,7 +12,7 @@ from arro3.core import Array, DataType, Table
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Arrived, Mark
+from sqlmig.execution.values import Arrived, Mark
 from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.request import observe
 from sqlmig.warehouse import DeltaWarehouse

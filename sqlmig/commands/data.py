@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlmig.commands.project import Project, deployed
 from sqlmig.errors import LedgerError
-from sqlmig.execution.engine import Mark
 from sqlmig.execution.executor import check_idle
 from sqlmig.execution.observing import observed_cut
+from sqlmig.execution.values import Mark
 from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.ledger.records import Kind, Status
 from sqlmig.program.model import Program, View

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlmig.errors import EngineError, NoSpaceError
-from sqlmig.execution.engine import Engine, Mark, Warehouse
+from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.outcome import fresh
 from sqlmig.execution.staleness import is_stale
 from sqlmig.execution.streams import advanced, find_advance, position, take_in
+from sqlmig.execution.values import Mark
 from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.request import observe
 from sqlmig.planning.stream_steps import AdvanceStream, EvolveStream, RestoreStream

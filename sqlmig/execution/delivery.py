@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from sqlmig.errors import SqlmigError
 from sqlmig.execution import events
-from sqlmig.execution.engine import Engine, Mark
+from sqlmig.execution.engine import Engine
 from sqlmig.execution.journal import Journal
+from sqlmig.execution.values import Mark
 from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import Kind, Status

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlmig.errors import EngineError, NoSpaceError
 from sqlmig.execution.accumulation_effects import AccumulationEffects
-from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
+from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.observing import observed_cut
 from sqlmig.execution.outcome import Outcome, connector_changed, fresh, relation_changed
@@ -16,6 +16,7 @@ from sqlmig.execution.row_effects import row_change
 from sqlmig.execution.sink_effects import sink_change
 from sqlmig.execution.stopping import wait_until_stopped
 from sqlmig.execution.stream_effects import StreamEffects
+from sqlmig.execution.values import Mark, Written
 from sqlmig.ledger.cut import ConnectorState, Cut, RelationState
 from sqlmig.ledger.deployment import materialization_key
 from sqlmig.planning.sink_steps import ContinueSink, CutOverSink, DetachSink, StartSink

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlmig.execution.engine import Written
+from sqlmig.execution.values import Written
 from sqlmig.ledger.cut import ConnectorState, RelationState
 from sqlmig.program.model import RelationKind
 

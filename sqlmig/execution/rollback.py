@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sqlmig.execution.engine import Engine, Mark, Warehouse
+from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.journal import Journal
+from sqlmig.execution.values import Mark
 from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.planning.steps import Plan
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlmig.execution.engine import Engine, Mark, RawSource
+from sqlmig.execution.engine import Engine
 from sqlmig.execution.outcome import Outcome, relation_changed
+from sqlmig.execution.values import Mark, RawSource
 from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.table_steps import FillColumns, LayOut, RebuildTable
 from sqlmig.program.model import Program

@@ -9,10 +9,11 @@ from dataclasses import replace
 from sqlmig.errors import EngineError
 from sqlmig.execution import events
 from sqlmig.execution.clock import elapsed
-from sqlmig.execution.engine import Mark, Warehouse
+from sqlmig.execution.engine import Warehouse
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.lease import Sleep, is_gone, runner_holder, seems_gone
 from sqlmig.execution.process import describe_owner, is_alive
+from sqlmig.execution.values import Mark
 from sqlmig.ledger.cut import RelationState
 from sqlmig.ledger.deployment import Deployment, Runner
 from sqlmig.ledger.records import Kind, Status

@@ -11,9 +11,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Engine, Mark, Period, Span, Warehouse, Written
+from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.parting import find_part
 from sqlmig.execution.streams import advanced, find_advance, take_in, whole, windows_so_far
+from sqlmig.execution.values import Mark, Period, Span, Written
 from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.request import observe
 from sqlmig.planning.stream_steps import AdvanceStream, BackfillStream, EvolveStream, RestoreStream

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from sqlmig.execution.engine import Arrived, Engine, Mark, Span, Warehouse, Written
+from sqlmig.execution.engine import Engine, Warehouse
+from sqlmig.execution.values import Arrived, Mark, Span, Written
 from sqlmig.ledger.cut import RelationState
 from sqlmig.program.model import Program, View
 from sqlmig.program.windows import read_windows

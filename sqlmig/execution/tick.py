@@ -13,13 +13,14 @@ from typing import Any
 from sqlmig.errors import DeployedMovedError, SqlmigError, UnfinishedPlanError
 from sqlmig.execution import events
 from sqlmig.execution.delivery import deliver
-from sqlmig.execution.engine import Engine, Mark, Warehouse, Written
+from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.lease import Lease
 from sqlmig.execution.observing import observed_cut
 from sqlmig.execution.outcome import fresh
 from sqlmig.execution.staleness import is_stale, stale_order
 from sqlmig.execution.streams import Advance, Taken, advanced, find_advance, take_in
+from sqlmig.execution.values import Mark, Written
 from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.ledger.deployment import Deployment
 from sqlmig.ledger.records import Kind, Status

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Arrived, Mark, Written
+from sqlmig.execution.values import Arrived, Mark, Written
 from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.accumulation import Refusal, read_accumulation

@@ -11,7 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Arrived
+from sqlmig.execution.values import Arrived
 from sqlmig.ledger.cut import RelationState
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import quoted

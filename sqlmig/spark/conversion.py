@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlmig.execution.engine import Misfit
+from sqlmig.execution.values import Misfit
 from sqlmig.program.model import Column, Table
 from sqlmig.spark.alterations import PARKED, constraints, fits
 from sqlmig.spark.casting import Cast, Caster

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Mark, Misfit, Written
+from sqlmig.execution.values import Mark, Misfit, Written
 from sqlmig.program.model import Table
 from sqlmig.spark.alterations import constraints, release
 from sqlmig.spark.conversion import Conversion, conversions, converted, find_misfits

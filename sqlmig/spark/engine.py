@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from sqlmig.execution.engine import (
+from sqlmig.execution.values import (
     Arrived,
     Ingested,
     Mark,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqlmig.execution.engine import Mark, Written
+from sqlmig.execution.values import Mark, Written
 from sqlmig.ledger.cut import RelationState
 from sqlmig.program.model import Program, View
 from sqlmig.spark.failures import told

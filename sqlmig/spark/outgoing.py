@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlmig.errors import Location
-from sqlmig.execution.engine import Mark
+from sqlmig.execution.values import Mark
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Ingested, Mark, RawSource, Written
+from sqlmig.execution.values import Ingested, Mark, RawSource, Written
 from sqlmig.planning.source_options import column_named
 from sqlmig.program.model import Column, Program, Table
 from sqlmig.spark.batches import REASON, ROW, BatchWriter

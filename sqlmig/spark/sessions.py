@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sqlmig.execution.engine import Mark
+from sqlmig.execution.values import Mark
 from sqlmig.spark.connect import is_remote, release
 from sqlmig.spark.failures import told
 from sqlmig.spark.session import new_session

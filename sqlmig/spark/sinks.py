@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Mark
+from sqlmig.execution.values import Mark
 from sqlmig.ledger.sink_state import Batch, SinkState
 from sqlmig.program.model import Program, Sink, Table
 from sqlmig.program.sink_options import SinkKind, SinkOptions, read_sink_options

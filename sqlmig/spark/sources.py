@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlmig.environment import redact
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Ingested, Mark
+from sqlmig.execution.values import Ingested, Mark
 from sqlmig.ledger.cut import ConnectorState, RelationState
 from sqlmig.planning.source_options import column_named, raw_options, reads_changes
 from sqlmig.program.model import Source, Table

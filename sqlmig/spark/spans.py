@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Measured, Span
+from sqlmig.execution.values import Measured, Span
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.model import Program
 from sqlmig.program.windows import read_windows

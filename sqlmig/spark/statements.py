@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Mark, Written
+from sqlmig.execution.values import Mark, Written
 from sqlmig.ledger.cut import RelationState
 from sqlmig.program.lexer import Token
 from sqlmig.program.model import Column, Program, Table

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Arrived, Mark, Measured, Period, Span, Written
+from sqlmig.execution.values import Arrived, Mark, Measured, Period, Span, Written
 from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.steps import Blocker
 from sqlmig.planning.table_change import widens

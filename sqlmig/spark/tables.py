@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Mark, Written
+from sqlmig.execution.values import Mark, Written
 from sqlmig.program.model import Column, Table
 from sqlmig.spark.alterations import (
     begun_renames,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlmig.execution.engine import Mark, Span, Written
+from sqlmig.execution.values import Mark, Span, Written
 from sqlmig.ledger.cut import RelationState
 from sqlmig.program.model import Program, View
 from sqlmig.spark.failures import told

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlmig.commands.waiting import wait_for_time
 from sqlmig.errors import EngineError, StepFailed
 from sqlmig.execution import events
-from sqlmig.execution.engine import Mark
+from sqlmig.execution.values import Mark
 from sqlmig.ledger.positions import Versions
 from sqlmig.planning.directives import Backfill, Directive, InPlace, Rebuild
 from sqlmig.planning.explain import describe_action

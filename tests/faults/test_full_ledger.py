@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlmig.errors import LedgerError, NoSpaceError
-from sqlmig.execution.engine import Mark
+from sqlmig.execution.values import Mark
 from sqlmig.ledger.delta import DeltaLedger
 from sqlmig.ledger.records import Kind, Record, Status
 from sqlmig.warehouse import DeltaWarehouse

@@ -11,7 +11,7 @@ import pytest
 from sqlmig import commands
 from sqlmig.commands import Project
 from sqlmig.errors import SqlmigError
-from sqlmig.execution.engine import Mark
+from sqlmig.execution.values import Mark
 from tests.kafka.broker import Broker
 from tests.stories.school import make_project, rows, write_pipeline
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlmig.execution.engine import RawSource
+from sqlmig.execution.values import RawSource
 from tests.kafka.broker import Broker
 from tests.kafka.sources import record
 from tests.spark.pipelines import Pipeline

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlmig.execution.engine import Ingested, Mark, Written
 from sqlmig.execution.streams import (
     advanced,
     find_advance,
@@ -17,6 +16,7 @@ from sqlmig.execution.streams import (
     whole,
     windows_so_far,
 )
+from sqlmig.execution.values import Ingested, Mark, Written
 from sqlmig.ledger.cut import ConnectorState, RelationState
 from sqlmig.ledger.sink_state import Batch, PinnedContents, SinkState
 from sqlmig.program.model import Program, Table

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Mark, Written
+from sqlmig.execution.values import Mark, Written
 from tests.spark.pipelines import Pipeline
 
 BEFORE = (

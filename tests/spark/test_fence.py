@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sqlmig.execution.engine import Mark
+from sqlmig.execution.values import Mark
 from sqlmig.program.parse import parse_program
 from sqlmig.spark.sessions import Sessions
 from sqlmig.spark.tables import Tables

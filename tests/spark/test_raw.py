@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlmig.execution.engine import RawSource
+from sqlmig.execution.values import RawSource
 from sqlmig.vacuum import LocalStorage
 from tests.spark.pipelines import Pipeline
 

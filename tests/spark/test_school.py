@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Mark
+from sqlmig.execution.values import Mark
 from tests.spark.pipelines import Pipeline
 
 SCHOOL = """

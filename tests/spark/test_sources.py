@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Written
+from sqlmig.execution.values import Written
 from tests.spark.pipelines import Pipeline
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 
 from sqlmig.errors import EngineError
-from sqlmig.execution.engine import Period, Span
+from sqlmig.execution.values import Period, Span
 from sqlmig.ledger.cut import RelationState
 from tests.spark.pipelines import Pipeline
 
