@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from sqlmig.errors import EngineError, LedgerConflict
+from sqlmig.errors import EngineError, LedgerConflict, NoSpaceError
 from sqlmig.execution import events
 from sqlmig.execution.executor import Executor, check_idle
 from sqlmig.execution.journal import Journal
@@ -94,6 +94,7 @@ class World:
         offsets: (connector folder, generation) -> rows read.
         batches: batches that a table has taken in, by (folder, connector folder, generation, end).
         broken: relations, connectors or statements whose effect fails, and how often it still does.
+        full: those of them that fail since the disk is full, and free it by that.
         computed: the views computed so far, in order.
         sent: path of a sink -> number of a batch -> the batch.
         dies_at: the beat at which the process dies; None for never.
@@ -106,6 +107,7 @@ class World:
     offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     batches: set[tuple[str, str, int, int]] = field(default_factory=set)
     broken: dict[str, int] = field(default_factory=dict)
+    full: set[str] = field(default_factory=set)
     computed: list[str] = field(default_factory=list)
     sent: dict[str, dict[int, Sent]] = field(default_factory=dict)
     restores_with_spark: bool = False
@@ -130,6 +132,7 @@ class World:
             offsets=dict(self.offsets),
             batches=set(self.batches),
             broken=dict(self.broken),
+            full=set(self.full),
             computed=list(self.computed),
             sent={path: dict(batches) for path, batches in self.sent.items()},
             archive=dict(self.archive),
@@ -156,6 +159,9 @@ class World:
 
     def fail_if_broken(self, name: str) -> None:
         """Raise the error of a broken relation, connector or statement."""
+        if name in self.full:
+            self.full.remove(name)
+            raise NoSpaceError(f"{name} finds the disk full", hint="free some")
         if self.broken.get(name):
             self.broken[name] -= 1
             raise EngineError(f"{name} is broken", hint=f"mend {name}")

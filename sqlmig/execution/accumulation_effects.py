@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sqlmig.errors import EngineError, NoSpaceError
+from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.outcome import fresh
+from sqlmig.execution.putting_back import put_back_if_kept
 from sqlmig.execution.staleness import is_stale
 from sqlmig.execution.streams import advanced, find_advance, position, take_in
-from sqlmig.execution.values import Mark
+from sqlmig.execution.values import Mark, Written
 from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.request import observe
 from sqlmig.planning.stream_steps import AdvanceStream, EvolveStream, RestoreStream
@@ -95,28 +96,16 @@ class AccumulationEffects:
         elif earlier is not None and earlier.content != action.content:
             earlier = None
         if earlier is not None:
-            try:
-                return self._back(earlier), 0, None
-            except NoSpaceError:
-                raise
-            except EngineError as error:  # its old files were vacuumed
-                note = error.message
+            folder, version = earlier.folder, earlier.version
+            mark = self._mark.leaving(earlier)
+            back = put_back_if_kept(self._warehouse, self._engine, folder, version, mark)
+            if isinstance(back, Written):
+                return replace(earlier, version=back.version), 0, None
+            note = back.message
         if was.takes_in:
             evolve = EvolveStream(name, was.folder, is_historical=True)
             return *self.evolve(program, evolve), f"in place: {note}"
         return *self._compute(program, name), f"computed: {note}"
-
-    def _back(self, earlier: RelationState) -> RelationState:
-        mark = replace(
-            self._mark,
-            fingerprint=earlier.fingerprint,
-            inputs=earlier.inputs,
-            passed=earlier.passed,
-        )
-        written = self._warehouse.restore(earlier.folder, earlier.version, mark)
-        if written is None:
-            written = self._engine.restore(earlier.folder, earlier.version, mark)
-        return replace(earlier, version=written.version)
 
     def _compute(self, program: Program, name: str) -> tuple[RelationState, int]:
         """Compute the view from all that its input has."""

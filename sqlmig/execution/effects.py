@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlmig.errors import EngineError, NoSpaceError
+from sqlmig.errors import EngineError
 from sqlmig.execution.accumulation_effects import AccumulationEffects
 from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.journal import Journal
 from sqlmig.execution.observing import observed_cut
 from sqlmig.execution.outcome import Outcome, connector_changed, fresh, relation_changed
+from sqlmig.execution.putting_back import put_back_if_kept
 from sqlmig.execution.row_effects import row_change
 from sqlmig.execution.sink_effects import sink_change
 from sqlmig.execution.stopping import wait_until_stopped
@@ -273,14 +274,11 @@ class Effects:
         if known is None or known.content != action.content:
             outcome = self._bootstrap(step, view.name, action.folder, is_repeated)
             return replace(outcome, note="computed: its inputs have moved")
-        try:
-            written = self._back_to(action, self._mark(step, mark, inputs))
-        except NoSpaceError:
-            raise
-        except EngineError as error:  # its old files were vacuumed
+        back = self._back_to(action, self._mark(step, mark, inputs))
+        if isinstance(back, EngineError):
             outcome = self._bootstrap(step, view.name, action.folder, is_repeated)
-            return replace(outcome, note=f"computed: {error.message}")
-        return relation_changed(view.name, replace(known, version=written.version), 0)
+            return replace(outcome, note=f"computed: {back.message}")
+        return relation_changed(view.name, replace(known, version=back.version), 0)
 
     def _restore_table(self, step: Step, action: RestoreTable) -> Outcome:
         table = self._table(action.relation, action.stage)
@@ -290,15 +288,12 @@ class Effects:
         if way is not None and way.loses_rows and was.rows != 0 and step.destructive is None:
             way = None
         if way is not None:
-            try:
-                written = self._back_to(action, self._mark(step, mark, {}))
-            except NoSpaceError:
-                raise
-            except EngineError as error:  # its old files were vacuumed
-                if not action.can_alter:
-                    raise
-                return self._keep_rows(step, table, action, error.message)
-            return relation_changed(table.name, replace(way.state, version=written.version), 0)
+            back = self._back_to(action, self._mark(step, mark, {}))
+            if isinstance(back, Written):
+                return relation_changed(table.name, replace(way.state, version=back.version), 0)
+            if not action.can_alter:
+                raise back
+            return self._keep_rows(step, table, action, back.message)
         if not action.can_alter:
             raise EngineError(
                 f"rows of `{table.name}` have moved since the plan was made",
@@ -316,11 +311,9 @@ class Effects:
         )
         return replace(outcome, note=f"altered: {why}")
 
-    def _back_to(self, action: Restore | RestoreTable, mark: Mark) -> Written:
-        written = self._warehouse.restore(action.folder, action.version, mark)
-        if written is None:
-            written = self._engine.restore(action.folder, action.version, mark)
-        return written
+    def _back_to(self, action: Restore | RestoreTable, mark: Mark) -> Written | EngineError:
+        folder, version = action.folder, action.version
+        return put_back_if_kept(self._warehouse, self._engine, folder, version, mark)
 
     def _execute(self, step: Step, sql: str, stage: int, is_repeated: bool) -> Outcome:
         relations = self._cut.relations

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.journal import Journal
+from sqlmig.execution.putting_back import put_back
 from sqlmig.execution.values import Mark
 from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.planning.steps import Plan
@@ -39,20 +40,8 @@ def restore_cut(
         if now is None or now.version == state.version:
             return state
         journal.still_owner()
-        mark = Mark(
-            plan.pipeline,
-            run,
-            -1,
-            plan.deployed,
-            state.fingerprint,
-            state.inputs,
-            state.passed if state.takes_in else None,
-            state.watermark,
-            state.late,
-        )
-        written = warehouse.restore(state.folder, state.version, mark)
-        if written is None:
-            written = engine.restore(state.folder, state.version, mark)
+        mark = Mark(plan.pipeline, run, -1, plan.deployed).leaving(state)
+        written = put_back(warehouse, engine, state.folder, state.version, mark)
         return replace(state, version=written.version)
 
     return replace(

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from sqlmig.errors import EngineError
+from sqlmig.errors import EngineError, NoSpaceError
 from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.parting import find_part
+from sqlmig.execution.putting_back import put_back, put_back_if_kept
 from sqlmig.execution.streams import advanced, find_advance, take_in, whole, windows_so_far
 from sqlmig.execution.values import Mark, Period, Span, Written
 from sqlmig.ledger.cut import RelationState
@@ -61,7 +62,7 @@ class StreamEffects:
             passed=whole(self._warehouse, view, self._states),
             watermark=watermark,
         )
-        mark = _position(replace(self._mark, fingerprint=empty.fingerprint), empty)
+        mark = self._mark.leaving(empty)
         # made again, the engine looks what is left to do
         written = self._engine.materialize(program, view, inputs, folder, mark, span)
         state = _at(empty, written, f"{folder}@{written.version}")
@@ -84,6 +85,8 @@ class StreamEffects:
             if action.until:
                 return self._advance_until(program, action)
             return self._advance(program, name, self._now(name), self._states)
+        except NoSpaceError:
+            raise
         except EngineError as error:
             hint = error.hint if action.until else _HINT
             raise EngineError(error.message, location=error.location, hint=hint) from error
@@ -158,7 +161,7 @@ class StreamEffects:
             inputs,
             Period(action.column, f"{time_text(begin)}+00:00"),
             now.folder,
-            _position(replace(self._mark, fingerprint=now.fingerprint), state),
+            self._mark.leaving(state),
             Span(windowing.column, begin, windowing.over(watermark)),
         )
         after = _at(state, written, f"{now.folder}@{written.version}")
@@ -175,14 +178,13 @@ class StreamEffects:
         why = "rows have passed"
         if way is not None:
             state = way.state
-            mark = _position(replace(self._mark, fingerprint=wanted), state)
-            try:
-                written = self._warehouse.restore(state.folder, state.version, mark)
-                if written is None:
-                    written = self._engine.restore(state.folder, state.version, mark)
-                return replace(state, version=written.version), 0, None
-            except EngineError as error:  # its old files were vacuumed
-                why = error.message
+            mark = self._mark.leaving(state)
+            back = put_back_if_kept(
+                self._warehouse, self._engine, state.folder, state.version, mark
+            )
+            if isinstance(back, Written):
+                return replace(state, version=back.version), 0, None
+            why = back.message
         if action.is_rebuilt:
             return *self.begin(program, program.views[name], was.folder), f"made anew: {why}"
         evolve = EvolveStream(name, was.folder, is_historical=True)
@@ -208,9 +210,7 @@ class StreamEffects:
         part = find_part(self._warehouse, view, states, at, action.parted, run)
         if part.back_to is not None:
             mark = replace(self._mark, fingerprint=state.fingerprint, passed=part.passed)
-            written = self._warehouse.restore(state.folder, part.back_to, mark)
-            if written is None:
-                written = self._engine.restore(state.folder, part.back_to, mark)
+            written = put_back(self._warehouse, self._engine, state.folder, part.back_to, mark)
             state = state.with_rows(written.version, written.rows, written.bytes)
         if part.passed != state.passed:
             state = replace(state, inputs={}, passed=part.passed)
@@ -239,17 +239,6 @@ class StreamEffects:
     def _inputs(self, program: Program, name: str) -> States:
         wanted = program.stored_reads(name)
         return {n: s for n, s in self._states.items() if n in wanted}
-
-
-def _position(mark: Mark, state: RelationState) -> Mark:
-    """The mark of a commit that leaves the table at the position of `state`."""
-    return replace(
-        mark,
-        inputs=state.inputs,
-        passed=state.passed,
-        watermark=state.watermark,
-        late=state.late,
-    )
 
 
 def _at(state: RelationState, written: Written, content: str) -> RelationState:

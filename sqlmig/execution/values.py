@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from sqlmig.ledger.cut import RelationState
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,17 @@ class Mark:
     passed: Mapping[str, str] | None = None
     watermark: int | None = None
     late: int = 0
+
+    def leaving(self, state: RelationState) -> Mark:
+        """The mark of a commit that leaves a relation in `state`: its fingerprint and position."""
+        return replace(
+            self,
+            fingerprint=state.fingerprint,
+            inputs=state.inputs,
+            passed=state.passed if state.takes_in else None,
+            watermark=state.watermark,
+            late=state.late,
+        )
 
     def to_json(self) -> str:
         """The text put into the commit's `userMetadata`."""

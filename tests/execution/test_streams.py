@@ -415,6 +415,33 @@ def test_a_query_that_fails_is_mended_and_its_rows_pass_under_the_new_one() -> N
     assert rows(pipeline) == [("2", 1)]
 
 
+def test_a_full_disk_is_told_as_such_and_nothing_is_made_instead() -> None:
+    # given: one that could go on in place, where it can't be put back
+    pipeline = deployed(T + stream(), T + stream("SELECT a, 2 AS v"))
+    pipeline.insert("t", 1)
+    pipeline.go("r2")
+    assert steps(pipeline, "r1")[-1].startswith("restore `s`")
+
+    # when
+    pipeline.world.full.add("restore s")
+    with pytest.raises(StepFailed, match="restore s finds the disk full") as failed:
+        pipeline.go("r1")
+
+    # then
+    assert failed.value.hint == "free some"
+    assert pipeline.deployment.revision == "r2"
+    pipeline.go("r1")
+    notes = [r.details["note"] for r in pipeline.world.records if r.details.get("note")]
+    assert not any("in place" in note for note in notes)
+
+    # and: rows that find no room as the old query takes them in are no fault of that
+    pipeline.insert("t", 2)
+    pipeline.world.full.add("s")
+    with pytest.raises(StepFailed, match="s finds the disk full") as failed:
+        pipeline.go("r2")
+    assert failed.value.hint == "free some"
+
+
 def test_rows_that_come_again_from_a_source_pass_once() -> None:
     source = "CREATE SOURCE f INTO t USING json OPTIONS (path '/f');"
     pair = stream() + stream("SELECT *, 9 AS v", "s2", "s")
