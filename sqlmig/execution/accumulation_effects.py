@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Engine, Warehouse
+from sqlmig.execution.observing import observed_state
 from sqlmig.execution.outcome import fresh
 from sqlmig.execution.putting_back import put_back_if_kept
 from sqlmig.execution.staleness import is_stale
 from sqlmig.execution.streams import advanced, find_advance, position, take_in
 from sqlmig.execution.values import Mark, Written
 from sqlmig.ledger.cut import RelationState
-from sqlmig.planning.request import observe
 from sqlmig.planning.stream_steps import AdvanceStream, EvolveStream, RestoreStream
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import materialization_fingerprint
@@ -56,7 +55,7 @@ class AccumulationEffects:
             EngineError: the query fails.
         """
         name = action.relation
-        state = self._observed(self._states[name])
+        state = observed_state(self._warehouse, self._states[name])
         if state.takes_in:
             return self._take_in(program, name, state)
         if not is_stale(program.views[name], state, self._contents(program, name)):
@@ -73,7 +72,7 @@ class AccumulationEffects:
             passed=was.passed or position(self._warehouse, was.inputs.values()),
             is_historical=True,
         )
-        now = self._observed(evolved)
+        now = observed_state(self._warehouse, evolved)
         if now.version == was.version:
             now = altered(now, was)
         return self._take_in(program, name, now)
@@ -131,13 +130,6 @@ class AccumulationEffects:
         inputs = self._inputs(program, name)
         taken = take_in(self._engine, program, view, inputs, advance, state, mark)
         return taken.state, (taken.written.written or 0) if taken.written else 0
-
-    def _observed(self, state: RelationState) -> RelationState:
-        """The view's state with what an earlier process did in this step."""
-        now = self._warehouse.observe({"": state}).get(state.folder)
-        if now is None:
-            raise EngineError(f"the Delta table in folder `{state.folder}` is gone")
-        return observe(state, now)
 
     def _contents(self, program: Program, name: str) -> dict[str, str]:
         return {n: self._states[n].content for n in sorted(program.followed(name))}

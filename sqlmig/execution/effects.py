@@ -10,7 +10,7 @@ from sqlmig.errors import EngineError
 from sqlmig.execution.accumulation_effects import AccumulationEffects
 from sqlmig.execution.engine import Engine, Warehouse
 from sqlmig.execution.journal import Journal
-from sqlmig.execution.observing import observed_cut
+from sqlmig.execution.observing import observed_cut, seen
 from sqlmig.execution.outcome import Outcome, connector_changed, fresh, relation_changed
 from sqlmig.execution.putting_back import put_back_if_kept
 from sqlmig.execution.row_effects import row_change
@@ -194,10 +194,8 @@ class Effects:
     def _view(self, name: str) -> View:
         return self._target.views[name]
 
-    def _written(self, folder: str, state: RelationState) -> Written:
-        now = self._warehouse.observe({folder: replace(state, folder=folder)}).get(folder)
-        if now is None:
-            raise EngineError(f"the Delta table in folder `{folder}` is gone")
+    def _written(self, state: RelationState) -> Written:
+        now = seen(self._warehouse, state)
         return Written(now.version, now.rows, now.bytes)
 
     # steps
@@ -256,7 +254,7 @@ class Effects:
 
     def _attach(self, relation: str, folder: str) -> Outcome:
         state = self._cut.detached[folder]
-        written = self._written(folder, state)
+        written = self._written(state)
         if written.version != state.version:
             raise EngineError(
                 f"the detached table in folder `{folder}` was written to by something else",
@@ -320,7 +318,7 @@ class Effects:
         if is_repeated:
             for name, state in sorted(relations.items()):
                 if self._warehouse.find_mark(state.folder, self._run, step.number) is not None:
-                    return self._moved(name, self._written(state.folder, state))
+                    return self._moved(name, self._written(state))
         program = self._stages[stage]
         name, written = self._engine.execute(program, sql, relations, self._mark(step, None, {}))
         return self._moved(name, written)
@@ -361,7 +359,7 @@ class Effects:
         if is_repeated:
             version = self._warehouse.find_mark(folder, self._run, step.number)
             if version is not None:
-                written = self._written(folder, empty)
+                written = self._written(empty)
                 return made(written, written.rows)
         wanted = self._target.stored_reads(name)
         states = {n: s for n, s in self._cut.relations.items() if n in wanted}

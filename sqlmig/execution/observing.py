@@ -6,8 +6,29 @@ from dataclasses import replace
 
 from sqlmig.errors import EngineError
 from sqlmig.execution.engine import Warehouse
-from sqlmig.ledger.cut import Cut
-from sqlmig.planning.request import observe
+from sqlmig.ledger.cut import Cut, RelationState
+from sqlmig.planning.request import Observed, observe
+
+
+def seen(warehouse: Warehouse, state: RelationState) -> Observed:
+    """The table of a relation as it is now.
+
+    Raises:
+        EngineError: it is gone.
+    """
+    now = warehouse.observe({"": state}).get(state.folder)
+    if now is None:
+        raise EngineError(f"the Delta table in folder `{state.folder}` is gone")
+    return now
+
+
+def observed_state(warehouse: Warehouse, state: RelationState) -> RelationState:
+    """`state` with what happened to its table since, as by an earlier process in the same step.
+
+    Raises:
+        EngineError: the table is gone.
+    """
+    return observe(state, seen(warehouse, state))
 
 
 def observed_cut(warehouse: Warehouse, cut: Cut) -> Cut:

@@ -12,12 +12,12 @@ from datetime import datetime
 
 from sqlmig.errors import EngineError, NoSpaceError
 from sqlmig.execution.engine import Engine, Warehouse
+from sqlmig.execution.observing import observed_state
 from sqlmig.execution.parting import find_part
 from sqlmig.execution.putting_back import put_back, put_back_if_kept
 from sqlmig.execution.streams import advanced, find_advance, take_in, whole, windows_so_far
 from sqlmig.execution.values import Mark, Period, Span, Written
 from sqlmig.ledger.cut import RelationState
-from sqlmig.planning.request import observe
 from sqlmig.planning.stream_steps import AdvanceStream, BackfillStream, EvolveStream, RestoreStream
 from sqlmig.planning.undo import altered, find_way_back
 from sqlmig.program.canonical import materialization_fingerprint
@@ -84,7 +84,8 @@ class StreamEffects:
         try:
             if action.until:
                 return self._advance_until(program, action)
-            return self._advance(program, name, self._now(name), self._states)
+            state = observed_state(self._warehouse, self._states[name])
+            return self._advance(program, name, state, self._states)
         except NoSpaceError:
             raise
         except EngineError as error:
@@ -191,7 +192,8 @@ class StreamEffects:
         return *self.evolve(program, evolve), f"in place: {why}"
 
     def _evolved(self, program: Program, name: str, is_historical: bool) -> RelationState:
-        was, now = self._states[name], self._now(name)
+        was = self._states[name]
+        now = observed_state(self._warehouse, was)
         view = program.views[name]
         fingerprint = materialization_fingerprint(program, name)
         written = self._engine.evolve(
@@ -204,7 +206,7 @@ class StreamEffects:
 
     def _advance_until(self, program: Program, action: AdvanceStream) -> tuple[RelationState, int]:
         name, at = action.relation, datetime.fromisoformat(action.until)
-        state = self._now(name)
+        state = observed_state(self._warehouse, self._states[name])
         states = {**self._states, name: state}
         view, run = program.views[name], self._mark.run
         part = find_part(self._warehouse, view, states, at, action.parted, run)
@@ -227,14 +229,6 @@ class StreamEffects:
         inputs = {n: s for n, s in states.items() if n in program.stored_reads(name)}
         taken = take_in(self._engine, program, view, inputs, advance, state, mark)
         return taken.state, (taken.written.written or 0) if taken.written else 0
-
-    def _now(self, name: str) -> RelationState:
-        """The table's state with what an earlier process did in this step."""
-        state = self._states[name]
-        now = self._warehouse.observe({name: state}).get(state.folder)
-        if now is None:
-            raise EngineError(f"the Delta table in folder `{state.folder}` is gone")
-        return observe(state, now)
 
     def _inputs(self, program: Program, name: str) -> States:
         wanted = program.stored_reads(name)
