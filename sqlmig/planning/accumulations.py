@@ -15,6 +15,7 @@ from sqlmig.planning import directives
 from sqlmig.planning.collected import removed_at
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.repetition import find_repetition
+from sqlmig.planning.stages import renamed_tables
 from sqlmig.planning.steps import Attach, Blocker
 from sqlmig.planning.stream_steps import EvolveStream, RestoreStream
 from sqlmig.planning.streams import Asked, Decision
@@ -111,12 +112,7 @@ def _at_target(draft: Draft, name: str) -> RelationState | None:
 
 
 def _refusal(draft: Draft, name: str) -> Refusal | None:
-    renamed: dict[str, str] = {}
-    for hop in draft.request.hops:
-        for directive in hop.directives:
-            if isinstance(directive, directives.RenameTable):
-                origin = {after: before for before, after in renamed.items()}
-                renamed[origin.get(directive.before, directive.before)] = directive.after
+    renamed = renamed_tables(draft.request.hops)
     return find_refusal(draft.request.deployed, draft.target, name, renamed)
 
 

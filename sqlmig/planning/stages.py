@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlmig.ledger.records import AppliedRevision
 from sqlmig.planning import directives
 from sqlmig.planning.directives import Directive
+from sqlmig.planning.renames import chained, compose
 from sqlmig.planning.steps import Blocker, Execute, RunFunction
 from sqlmig.program.model import Program
 
@@ -84,6 +85,12 @@ def split_stages(
     return tuple(_at_both_ends(stage) for stage in stages), tuple(blockers)
 
 
+def renamed_tables(hops: Iterable[Hop]) -> dict[str, str]:
+    """Table before the hops -> the same table after them, for those that hooks rename."""
+    found = (directive for hop in hops for directive in hop.directives)
+    return chained((d.before, d.after) for d in found if isinstance(d, directives.RenameTable))
+
+
 def _at_both_ends(stage: Stage) -> Stage:
     """The stage with those renames only that lead from `before` to `after`.
 
@@ -147,7 +154,7 @@ def _note_renames(stage: Stage, hop: Hop, blockers: list[Blocker]) -> None:
                 message = f"{where}: rename of column `{table}.{before}`: {problem}"
                 blockers.append(Blocker(message))
                 continue
-            _compose(stage.columns.setdefault(table, {}), before, after)
+            compose(stage.columns.setdefault(table, {}), before, after)
             stage.causes.setdefault(table, where)
 
 
@@ -155,22 +162,8 @@ def _rename_table(stage: Stage, before: str, after: str) -> None:
     columns = stage.columns.pop(before, {})
     stage.columns.pop(after, None)
     is_known = before in stage.before.tables or before in stage.tables.values()
-    if is_known and _compose(stage.tables, before, after):
+    if is_known and compose(stage.tables, before, after):
         stage.columns[after] = columns
-
-
-def _compose(renames: dict[str, str], before: str, after: str) -> bool:
-    """Let what is called `before` by now be called `after`; False for what came on the way."""
-    original = next((b for b, a in renames.items() if a == before), before)
-    if original == before and before in renames:
-        return False  # that one was renamed earlier; this is another one under its old name
-    for other in [b for b, a in renames.items() if a == after]:
-        del renames[other]  # it was dropped on the way, its name is free again
-    if original == after:
-        renames.pop(original, None)
-    else:
-        renames[original] = after
-    return True
 
 
 def _table_problem(hop: Hop, before: str, after: str) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlmig.planning.promises import promises
 from sqlmig.planning.relation_plan import RelationPlan, Strategy
+from sqlmig.planning.renames import chained
 from sqlmig.planning.steps import (
     AlterTable,
     Attach,
@@ -116,12 +117,8 @@ def _explain(
 
 def _renamed(plan: Plan) -> Mapping[str, str]:
     """Table -> its name after the plan, for those that get another one."""
-    found: dict[str, str] = {}
-    for step in plan.steps:
-        if isinstance(step.action, RenameTable):
-            origin = {after: before for before, after in found.items()}
-            found[origin.get(step.action.before, step.action.before)] = step.action.after
-    return found
+    actions = (step.action for step in plan.steps)
+    return chained((a.before, a.after) for a in actions if isinstance(a, RenameTable))
 
 
 def _in_place(strategy: Strategy, refusal: Refusal | None) -> Strategy:

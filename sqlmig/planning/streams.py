@@ -14,6 +14,7 @@ from sqlmig.ledger.cut import RelationState
 from sqlmig.planning import directives, windows
 from sqlmig.planning.draft import Draft
 from sqlmig.planning.repetition import find_repetition
+from sqlmig.planning.stages import renamed_tables
 from sqlmig.planning.steps import Attach, Blocker, Bootstrap, Volume
 from sqlmig.planning.stream_steps import AdvanceStream, BackfillStream, EvolveStream, RestoreStream
 from sqlmig.planning.undo import find_way_back
@@ -59,7 +60,7 @@ class Asked:
 def decide(draft: Draft, asked: Mapping[str, Asked]) -> dict[str, Decision]:
     """What becomes of the streaming tables that are there and change, or that a hook names."""
     before, after = draft.request.deployed, draft.target
-    renamed = windows.renamed_tables(draft.request.hops)
+    renamed = renamed_tables(draft.request.hops)
     decisions: dict[str, Decision] = {}
     for name in draft.target.order:
         view = draft.target.relations[name]

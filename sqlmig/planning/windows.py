@@ -20,11 +20,10 @@ query of now gives is what every row has, back to the last time that all were ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sqlmig.planning import directives
-from sqlmig.planning.stages import Hop
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.canonical import materialization_fingerprint
 from sqlmig.program.intervals import interval_text, read_time, time_text
@@ -136,17 +135,6 @@ def begin_of(view: View, since: str) -> tuple[str, str]:
     begin = time_text(windowing.begin(at))
     why = f"the start of the window that holds {since}"
     return begin, begin if windowing.begin(at) == at else f"{begin} ({why})"
-
-
-def renamed_tables(hops: Iterable[Hop]) -> dict[str, str]:
-    """Table before the hops -> the same table after them, for those that hooks rename."""
-    found: dict[str, str] = {}
-    for hop in hops:
-        for directive in hop.directives:
-            if isinstance(directive, directives.RenameTable):
-                origin = [old for old, new in found.items() if new == directive.before]
-                found[origin[0] if origin else directive.before] = directive.after
-    return found
 
 
 def _around(program: Program, view: View) -> str:

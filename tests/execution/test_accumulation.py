@@ -338,6 +338,29 @@ def test_a_renamed_input_is_the_same_one() -> None:
     assert counted(pipeline) == [(1, 1), (2, 2)]
 
 
+def test_another_table_that_comes_and_goes_under_the_old_name_of_the_input_does_not_matter() -> (
+    None
+):
+    renamed, other = "CREATE TABLE u (a INT);" + view(2, "u"), "CREATE TABLE w (a INT);"
+    pipeline = deployed(
+        T + view(1),
+        (renamed, [RenameTable("t", "u"), InPlace("v")]),
+        renamed + T,
+        (renamed + other, [RenameTable("t", "w")]),
+    )
+    pipeline.insert("t", 1)
+    assert steps(pipeline, "r4") == [
+        "take in rows for `v`",
+        "rename table `t` to `u`",
+        "create table `w`",
+        "continue `v` in place",
+    ]
+    pipeline.go("r4")
+    pipeline.insert("u", 2)
+    pipeline.tick()
+    assert counted(pipeline) == [(1, 1), (2, 2)]
+
+
 def test_an_emptied_input_whose_sources_begin_again_makes_it_anew() -> None:
     source = "CREATE SOURCE f INTO t USING json OPTIONS (path '/x');"
     other = "CREATE TABLE t (a INT);CREATE TABLE t2 (a INT);"
