@@ -12,9 +12,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from sqlmig.execution.values import Mark
+from sqlmig.execution.values import Mark, Written
 from sqlmig.ledger.positions import LogEntry
-from sqlmig.planning.request import RawRecords
+from sqlmig.planning.request import Observed, RawRecords
 
 _ROWS: Mapping[str, tuple[str, ...]] = {
     "WRITE": ("numOutputRows",),
@@ -151,6 +151,14 @@ def log_entry(commit: Commit) -> LogEntry:
             return LogEntry(False, int(version) if version is not None else None)
         case _:
             return LogEntry(False)
+
+
+def observed(now: Written, mark: Mark | None) -> Observed:
+    """A table as it is now, with what the mark of a commit says of it, if there is one."""
+    if mark is None:
+        return Observed(now.version, now.rows, now.bytes)
+    position = mark.passed, mark.watermark, mark.late
+    return Observed(now.version, now.rows, now.bytes, mark.fingerprint, mark.inputs, *position)
 
 
 def _some(commit: Commit, metric: str) -> bool:

@@ -27,6 +27,7 @@ from sqlmig.stored import (
     commit_of,
     has_not_moved,
     log_entry,
+    observed,
     raw_records,
     volume,
 )
@@ -334,33 +335,23 @@ class DeltaWarehouse:
 
     def _observe(self, state: RelationState) -> Observed | None:
         path = self.table_path(state.folder)
+        known = Observed(state.version, state.rows, state.bytes, state.fingerprint, state.inputs)
         if state.rows is not None and self.is_local and has_not_moved(path, state.version):
-            return Observed(state.version, state.rows, state.bytes, state.fingerprint, state.inputs)
+            return known
         table = self._open(path)
         if table is None:
             return None
         version = int(table.version())
         if version == state.version and state.rows is not None:
-            return Observed(version, state.rows, state.bytes, state.fingerprint, state.inputs)
+            return known
         with self._reading(path):
             rows, size = volume(table)
             later = _commits(
                 table, max(1, version - max(state.version, -1)) if state.takes_in else 1
             )
-        marks = [
-            c.mark for c in later if c.mark and (c.mark.passed is not None or not state.takes_in)
-        ]
-        mark = next(iter(marks), None)
-        return Observed(
-            version,
-            rows,
-            size,
-            mark.fingerprint if mark else None,
-            mark.inputs if mark else None,
-            mark.passed if mark else None,
-            mark.watermark if mark else None,
-            mark.late if mark else 0,
-        )
+        marks = (c.mark for c in later if c.mark)
+        mark = next((m for m in marks if m.passed is not None or not state.takes_in), None)
+        return observed(Written(version, rows, size), mark)
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[None]:
@@ -370,10 +361,11 @@ class DeltaWarehouse:
         try:
             yield
         except (DeltaError, OSError) as error:
-            raise EngineError(
-                f"the Delta table at {path} can't be read: {first_line(error, self._secrets)}",
-                hint=_DAMAGED_HINT,
-            ) from cause(error, self._secrets)
+            raise self._unreadable(path, error) from cause(error, self._secrets)
+
+    def _unreadable(self, path: str, error: Exception) -> EngineError:
+        why = first_line(error, self._secrets)
+        return EngineError(f"the Delta table at {path} can't be read: {why}", hint=_DAMAGED_HINT)
 
     def _need(self, path: str, version: int | None = None) -> DeltaTable:
         table = self._open(path, version)
@@ -398,10 +390,7 @@ class DeltaWarehouse:
         except (DeltaError, OSError, ValueError) as error:
             if self.is_local and not any((Path(path) / "_delta_log").glob("*.json")):
                 return None  # a process died before the first commit
-            raise EngineError(
-                f"the Delta table at {path} can't be read: {first_line(error, self._secrets)}",
-                hint=_DAMAGED_HINT,
-            ) from cause(error, self._secrets)
+            raise self._unreadable(path, error) from cause(error, self._secrets)
 
 
 def _commits(table: DeltaTable, limit: int | None = None) -> list[Commit]:

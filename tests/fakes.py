@@ -49,6 +49,7 @@ from sqlmig.program.model import EMPTY_PROGRAM, Program, Sink, Source, Table, Vi
 from sqlmig.program.parse import parse_program
 from sqlmig.program.type_shape import Field
 from sqlmig.program.windows import read_windows
+from sqlmig.stored import observed
 
 FILE = "pipeline/p.sql"
 _INSERT = re.compile(r"INSERT INTO (\w+) VALUES \((.*)\)")
@@ -242,16 +243,7 @@ class FakeWarehouse:
                     now.version, now.rows, now.bytes, state.fingerprint, state.inputs
                 )
             else:
-                found[state.folder] = Observed(
-                    now.version,
-                    now.rows,
-                    now.bytes,
-                    mark.fingerprint if mark else None,
-                    mark.inputs if mark else None,
-                    mark.passed if mark else None,
-                    mark.watermark if mark else None,
-                    mark.late if mark else 0,
-                )
+                found[state.folder] = observed(now, mark)
         return found
 
     def arrivals(self, folder: str, version: int, passed: str | None) -> Arrived:

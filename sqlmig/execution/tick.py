@@ -253,14 +253,8 @@ class Ticker:
             return None
         deployment = self._journal.deployment
         fingerprint = materialization_fingerprint(self._program, view.name)
-        mark = Mark(
-            deployment.pipeline or "",
-            run,
-            10_000 + number,
-            deployment.revision,
-            fingerprint,
-            inputs,
-        )
+        pipeline, revision = deployment.pipeline or "", deployment.revision
+        mark = Mark(pipeline, run, 10_000 + number, revision, fingerprint, inputs)
         return _Job(view, state, {n: cut.relations[n] for n in reads}, mark)
 
     def _advance_job(self, job: _Job, cut: Cut) -> tuple[_Job | None, Cut]:
