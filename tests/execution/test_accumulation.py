@@ -24,7 +24,8 @@ from sqlmig.planning.directives import (
 )
 from sqlmig.planning.explain import describe_action
 from sqlmig.planning.planner import make_plan
-from tests.fakes import Died, Pipeline, Revision, World, original
+from tests.execution.deaths import maybe_dying, whole
+from tests.fakes import Pipeline, Revision, World, original
 
 T = "CREATE TABLE t (a INT);"
 S = "CREATE STREAMING TABLE s AS SELECT a FROM STREAM t;"
@@ -483,36 +484,21 @@ def test_over_any_walk_with_kills_every_row_counts_once_under_the_query_in_force
     revisions = [Revision(f"r{n}", sql, tuple(up)) for n, (sql, up) in enumerate(PROGRAMS, 1)]
     in_force: dict[int, int] = {}
     Pipeline(world, revisions).go("r1")
-
-    def whole() -> Pipeline:
-        """A process that finds everything ended: a plan that died is finished or taken back."""
-        world.revive()
-        pipeline = Pipeline(world, revisions)
-        if pipeline.deployment.unfinished is not None:
-            if data.draw(st.booleans()):
-                pipeline.executor.resume()
-            else:
-                pipeline.executor.roll_back()
-        return pipeline
-
     for value in range(data.draw(st.integers(3, 10))):
-        pipeline = whole()
+        pipeline = whole(world, revisions, data)
         revision = pipeline.deployment.revision
         assert revision is not None
         pipeline.insert("t", *([value, 0] if revision == "r3" else [value]))
         in_force[value] = {"r3": 2, "r4": 3, "r5": 4}.get(revision, int(revision[1:]))
         for _ in range(data.draw(st.integers(0, 2))):
-            pipeline = whole()
-            world.dies_at = data.draw(st.one_of(st.none(), st.integers(0, 40)))
-            try:
+            pipeline = whole(world, revisions, data)
+            with maybe_dying(world, data):
                 if data.draw(st.booleans()):
                     pipeline.tick()
                 else:
                     target = data.draw(st.sampled_from([r.id for r in revisions]))
                     pipeline.executor.run(pipeline.plan(target))
-            except Died:
-                pass
-    pipeline = whole()
+    pipeline = whole(world, revisions, data)
     pipeline.tick()
     found = counted(pipeline)
     assert Counter(value for value, _ in found) == Counter(list(in_force))
@@ -532,27 +518,15 @@ def test_with_kills_on_the_way_forth_what_counted_stays_counted(data: st.DataObj
     world, expected = World(), []
     Pipeline(world, revisions).go("r1")
     for value in range(1, 9):
-        world.revive()
-        pipeline = Pipeline(world, revisions)
-        if pipeline.deployment.unfinished is not None:
-            if data.draw(st.booleans()):
-                pipeline.executor.resume()
-            else:
-                pipeline.executor.roll_back()
+        pipeline = whole(world, revisions, data)
         here = int((pipeline.deployment.revision or "r0")[1:])
         pipeline.insert("t", value)
         expected.append((value, here))
-        world.dies_at = data.draw(st.one_of(st.none(), st.integers(0, 40)))
-        try:
+        with maybe_dying(world, data):
             if data.draw(st.booleans()):
                 pipeline.tick()
             else:
                 pipeline.executor.run(pipeline.plan(f"r{data.draw(st.integers(here, 4))}"))
-        except Died:
-            pass
-    world.revive()
-    pipeline = Pipeline(world, revisions)
-    if pipeline.deployment.unfinished is not None:
-        pipeline.executor.resume()
+    pipeline = whole(world, revisions, data)
     pipeline.tick()
     assert counted(pipeline) == expected

@@ -16,7 +16,8 @@ from sqlmig.planning.directives import Backfill, Directive, Execute, InPlace, Re
 from sqlmig.planning.explain import describe_action
 from sqlmig.planning.planner import make_plan
 from sqlmig.planning.stream_steps import AdvanceStream, EvolveStream, RestoreStream
-from tests.fakes import Died, Pipeline, Revision, World, original
+from tests.execution.deaths import maybe_dying, whole
+from tests.fakes import Pipeline, Revision, World, original
 
 T = "CREATE TABLE t (a INT);"
 COUNT = "CREATE MATERIALIZED VIEW n AS SELECT COUNT(*) AS n FROM s;"
@@ -356,36 +357,21 @@ def test_over_any_walk_with_kills_every_row_passes_once_under_the_query_in_force
     revisions = history(*PROGRAMS)
     expected: Counter[tuple[str, int]] = Counter()
     Pipeline(world, revisions).go("r1")
-
-    def whole() -> Pipeline:
-        """A process that finds everything ended: a plan that died is finished or taken back."""
-        world.revive()
-        pipeline = Pipeline(world, revisions)
-        if pipeline.deployment.unfinished is not None:
-            if data.draw(st.booleans()):
-                pipeline.executor.resume()
-            else:
-                pipeline.executor.roll_back()
-        return pipeline
-
     for value in range(data.draw(st.integers(4, 12))):
-        pipeline = whole()
+        pipeline = whole(world, revisions, data)
         revision = pipeline.deployment.revision
         assert revision is not None
         pipeline.insert("t", *([value, 0] if revision in ("r3", "r5") else [value]))
         expected[(QUERY_OF[revision], value)] += 1
         for _ in range(data.draw(st.integers(0, 2))):
-            pipeline = whole()
-            world.dies_at = data.draw(st.one_of(st.none(), st.integers(0, 40)))
-            try:
+            pipeline = whole(world, revisions, data)
+            with maybe_dying(world, data):
                 if data.draw(st.booleans()):
                     pipeline.tick()
                 else:
                     plan = pipeline.plan(data.draw(st.sampled_from(sorted(QUERY_OF))))
                     pipeline.executor.run(plan)
-            except Died:
-                pass
-    pipeline = whole()
+    pipeline = whole(world, revisions, data)
     pipeline.tick()
     assert Counter(rows(pipeline)) == expected
     pipeline.check_views()

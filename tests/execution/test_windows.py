@@ -17,7 +17,8 @@ from sqlmig.ledger.cut import Cut, RelationState
 from sqlmig.planning.directives import Backfill, Directive, InPlace, Rebuild, RenameTable
 from sqlmig.planning.explain import describe_action
 from sqlmig.planning.steps import Plan
-from tests.fakes import Died, Pipeline, Revision, World
+from tests.execution.deaths import maybe_dying, whole
+from tests.fakes import Pipeline, Revision, World
 
 T = "CREATE TABLE t (a TIMESTAMP);"
 LENGTH = 10
@@ -353,39 +354,24 @@ def test_over_any_ticks_changes_and_kills_a_window_has_all_rows_that_came_in_tim
         for r in history(*PROGRAMS)
     ]
     Pipeline(world, revisions).go("r1")
-
-    def whole() -> Pipeline:
-        """A process that finds everything ended: a plan that died is finished or taken back."""
-        world.revive()
-        pipeline = Pipeline(world, revisions)
-        if pipeline.deployment.unfinished is not None:
-            if data.draw(st.booleans()):
-                pipeline.executor.resume()
-            else:
-                pipeline.executor.roll_back()
-        return pipeline
-
     came: list[int] = []
     for _ in range(data.draw(st.integers(3, 10))):
-        pipeline = whole()
+        pipeline = whole(world, revisions, data)
         for at in data.draw(st.lists(st.integers(0, 60), min_size=1, max_size=3)):
             pipeline.insert("t", at)
             came.append(at)
         for _ in range(data.draw(st.integers(0, 2))):
-            pipeline = whole()
-            world.dies_at = data.draw(st.one_of(st.none(), st.integers(0, 40)))
-            try:
+            pipeline = whole(world, revisions, data)
+            with maybe_dying(world, data):
                 if data.draw(st.integers(0, 2)):
                     pipeline.tick()
                 else:
                     plan = pipeline.plan(data.draw(st.sampled_from(["r1", "r2", "r3"])))
                     assert not plan.blockers
                     pipeline.executor.run(plan)
-            except Died:
-                pass
 
     # then each window that is over is there once, and no row is in it that was not late
-    pipeline = whole()
+    pipeline = whole(world, revisions, data)
     pipeline.tick()
     check(pipeline, came)
     # and when all are over, a rebuild adds the late ones, and nothing else
