@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
@@ -38,9 +37,9 @@ from sqlmig.planning.steps import (
 from sqlmig.planning.stream_steps import AdvanceStream, BackfillStream, EvolveStream, RestoreStream
 from sqlmig.planning.table_steps import ConvertTable, FillColumns, LayOut, RebuildTable
 from sqlmig.planning.volume import size
+from sqlmig.planning.wrapping import wrapped
 from sqlmig.program.diff import ProgramDiff
 
-_WIDTH = 79
 _ACTION_WIDTH = 40
 """The longest action that has its reason beside it; below a longer one it begins a new line."""
 _KEEP = "\u00a0"
@@ -144,7 +143,7 @@ def to_text(plan: Plan, *, verbose: bool = False, preview: Preview | None = None
         return "\n".join([lines[0], "", "nothing to do"]) + "\n"
     lines += ["", "changes:"]
     changes = describe_diff(plan.diff) or ("none in the program",)
-    lines += [part for line in changes for part in _wrapped(line, "  ", "      ")]
+    lines += [part for line in changes for part in wrapped(line, "  ", "      ")]
     if verbose and plan.relations:
         lines += ["", "relations:", *relation_lines(plan.relations)]
     lines += ["", "steps:", *_step_lines(plan.steps)]
@@ -181,7 +180,7 @@ def _step_lines(steps: Sequence[Step]) -> Iterator[str]:
         if reads:
             parts.append(f"reads{_KEEP}" + ", ".join(reads))
         tail = [
-            line.replace(_KEEP, " ") for part in parts for line in _wrapped(part, margin, margin)
+            line.replace(_KEEP, " ") for part in parts for line in wrapped(part, margin, margin)
         ]
         head = f"  {step.number:>3}  {action}"
         if tail and len(head) <= len(margin) - 2:
@@ -189,17 +188,6 @@ def _step_lines(steps: Sequence[Step]) -> Iterator[str]:
         else:
             yield head
         yield from tail
-
-
-def _wrapped(text: str, first: str, other: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=other,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def to_markdown(plan: Plan, *, verbose: bool = False, preview: Preview | None = None) -> str:

@@ -3,12 +3,11 @@ It decides nothing."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from sqlmig.planning.relation_plan import RelationPlan
+from sqlmig.planning.wrapping import wrapped
 
-_WIDTH = 79
 _MARGIN = 18
 
 
@@ -31,14 +30,7 @@ def relation_lines(relations: Sequence[RelationPlan]) -> Iterator[str]:
 
 
 def _told(word: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=f"      {word}".ljust(_MARGIN),
-        subsequent_indent=" " * _MARGIN,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(text, f"      {word}".ljust(_MARGIN), " " * _MARGIN)
 
 
 def relation_table(relations: Sequence[RelationPlan]) -> list[str]:

@@ -39,7 +39,7 @@ def _blockers(program: Program, view: View) -> Iterator[Blocker]:
         if wrong is not None:
             message = f"streaming table `{view.name}` reads STREAM {name}, {wrong[0]}"
             yield Blocker(message, view.query_location or view.location, wrong[1])
-    for called in program.called(call.name for call in view.calls):
+    for called in program.called(view.called):
         for name in sorted(program.functions[called].reads & set(view.streams)):
             yield Blocker(
                 f"streaming table `{view.name}` calls `{called}`, which reads its stream `{name}`",

@@ -367,17 +367,8 @@ def _is_historical(draft: Draft, name: str) -> bool:
         return False
     if change.how == "modified":
         return True
-    pending, seen = list(draft.target.reads(name)), set()
-    while pending:
-        read = pending.pop()
-        relation = draft.target.relations[read]
-        if read in seen or relation.is_stored:
-            continue
-        seen.add(read)
-        if draft.change("view", read) is not None:
-            return True
-        pending.extend(draft.target.reads(read))
-    return False
+    made_of = draft.target.logical_reads(name)
+    return any(draft.change("view", view) is not None for view in made_of)
 
 
 def _contents(draft: Draft, view: View) -> dict[str, str]:

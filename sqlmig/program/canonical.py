@@ -276,22 +276,17 @@ def materialization_fingerprint(program: Program, name: str) -> str:
     it reads.
 
     Of the stored relations at the leaves, it holds the names and the columns that are known, not
-    how they come
-    about: together with their Delta versions it tells whether the contents are still right.
+    how they come about: together with their Delta versions it tells whether the contents are still
+    right.
     """
-    found: dict[str, str] = {}
-    pending = [name]
-    while pending:
-        current = pending.pop()
-        if current in found:
-            continue
-        relation = program.relations[current]
-        if isinstance(relation, View) and (current == name or not relation.is_stored):
-            spelled = [f"calls {call.name} {call.spelled_mark}" for call in relation.calls]
-            found[current] = _hash(fingerprint(relation), relation.spelled, *spelled)
-            pending.extend(relation.reads)
-        else:
-            found[current] = f"stored {_schema_text(relation)}"
+    found = {
+        read: f"stored {_schema_text(program.relations[read])}"
+        for read in program.stored_reads(name)
+    }
+    for made_of in (name, *program.logical_reads(name)):
+        view = program.views[made_of]
+        spelled = [f"calls {call.name} {call.spelled_mark}" for call in view.calls]
+        found[made_of] = _hash(fingerprint(view), view.spelled, *spelled)
     parts = [text for key in sorted(found) for text in (key, found[key])]
     return _hash(name, *parts)
 

@@ -150,7 +150,7 @@ def _still_read(
 
 def _readers_of_relation(program: Program, name: str) -> Iterator[Key]:
     for view in program.views.values():
-        called = program.called(call.name for call in view.calls)
+        called = program.called(view.called)
         by_functions = frozenset[str]().union(*(program.functions[c].reads for c in called))
         if name in view.reads - by_functions:
             yield "relation", view.name
@@ -161,7 +161,7 @@ def _readers_of_relation(program: Program, name: str) -> Iterator[Key]:
 
 def _callers(program: Program, name: str) -> Iterator[Key]:
     for view in program.views.values():
-        if any(call.name == name for call in view.calls):
+        if name in view.called:
             yield "relation", view.name
     yield from (("function", f.name) for f in program.functions.values() if name in f.calls)
 

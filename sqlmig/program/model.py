@@ -174,6 +174,11 @@ class View:
         return self.kind is RelationKind.STREAMING_TABLE
 
     @property
+    def called(self) -> tuple[str, ...]:
+        """Names of the functions that its query calls."""
+        return tuple(call.name for call in self.calls)
+
+    @property
     def layout(self) -> tuple[str, ...]:
         """The columns that it is partitioned by, in lower case."""
         return tuple(name.lower() for name in self.partitioned_by)
@@ -296,17 +301,18 @@ class Program:
 
     def stored_reads(self, name: str) -> frozenset[str]:
         """Names of the stored relations that `name` reads, looking through logical views."""
+        made_of = self.logical_reads(name)
+        read = self.reads(name).union(*(self.reads(view) for view in made_of))
+        return read - made_of
+
+    def logical_reads(self, name: str) -> frozenset[str]:
+        """Names of the logical views that `name` reads, directly or through each other."""
         found: set[str] = set()
         pending = list(self.reads(name))
-        seen: set[str] = set()
         while pending:
             read = pending.pop()
-            if read in seen:
-                continue
-            seen.add(read)
-            if self.relations[read].is_stored:
+            if read not in found and not self.relations[read].is_stored:
                 found.add(read)
-            else:
                 pending.extend(self.reads(read))
         return frozenset(found)
 

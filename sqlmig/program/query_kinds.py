@@ -54,7 +54,7 @@ def query_kinds(program: Program, name: str) -> tuple[QueryKind, ...]:
         program: the program.
         name: a view, materialized view or streaming table of it.
     """
-    views = _with_views_below(program, name)
+    views = [program.views[view] for view in (name, *sorted(program.logical_reads(name)))]
     queries = [read_query(view.query) for view in views]
     found: set[QueryKind] = set()
     gathering = sum(_gatherings(query) for query in queries)
@@ -70,20 +70,6 @@ def query_kinds(program: Program, name: str) -> tuple[QueryKind, ...]:
     if any(view.volatile for view in views):
         found.add(QueryKind.NONDETERMINISTIC)
     return tuple(kind for kind in QueryKind if kind in (found or {QueryKind.SIMPLE}))
-
-
-def _with_views_below(program: Program, name: str) -> list[View]:
-    """The view and all logical views that it is made of, each once."""
-    found: dict[str, View] = {}
-    pending = [name]
-    while pending:
-        view = program.relations[pending.pop()]
-        if isinstance(view, View) and view.name not in found:
-            if found and view.is_stored:
-                continue
-            found[view.name] = view
-            pending.extend(sorted(view.reads))
-    return list(found.values())
 
 
 def _reads_gathered(program: Program, views: list[View]) -> bool:

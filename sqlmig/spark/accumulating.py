@@ -64,8 +64,7 @@ class AccumulatingViews:
         if self._warehouse.last_transaction(path, transaction_name(mark)) is not None:
             return self._warehouse.written(stored.folder, by=mark)
         session = self._sessions.fresh(mark)
-        calls = [call.name for call in view.calls]
-        register(session, self._warehouse, program, states, (), calls)
+        register(session, self._warehouse, program, states, (), view.called)
         self._streaming.register(session, states, arrivals)
         came = run_query(session, view)
         with told(f"`{view.name}`", query=view.query, begins=view.query_location):

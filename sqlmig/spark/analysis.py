@@ -58,7 +58,7 @@ def analyze(
     read = {name for function in functions for name in program.functions[function].reads}
     for name in _upstream(program, read | (set(names) & program.relations.keys())):
         relation = program.relations[name]
-        calls = {call.name for call in relation.calls} if isinstance(relation, View) else set()
+        calls = set(relation.called) if isinstance(relation, View) else set()
         define_all(calls)
         if (program.reads(name) | calls) & broken:
             broken.add(name)

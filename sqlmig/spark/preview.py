@@ -88,7 +88,7 @@ class Previewer:
         for name in self._needed(prospects):
             relation = self._after.relations[name]
             if isinstance(relation, View):
-                for function in self._after.called(call.name for call in relation.calls):
+                for function in self._after.called(relation.called):
                     if function not in defined:
                         defined.add(function)
                         define(self._session, self._after.functions[function])

@@ -78,7 +78,7 @@ def register(
     for name in needed(program, names):
         relation = program.relations[name]
         if isinstance(relation, View) and not relation.is_stored:
-            define_all(call.name for call in relation.calls)
+            define_all(relation.called)
             frame = run_query(session, relation)
         else:
             state = states.get(name)
@@ -100,15 +100,10 @@ def register(
 
 def needed(program: Program, names: Iterable[str]) -> tuple[str, ...]:
     """`names` and what logical views among them read, inputs before readers."""
-    wanted: set[str] = set()
-    pending = list(names)
-    while pending:
-        name = pending.pop()
-        if name in wanted:
-            continue
-        wanted.add(name)
+    wanted = set(names)
+    for name in tuple(wanted):
         if not program.relations[name].is_stored:
-            pending.extend(program.reads(name))
+            wanted |= program.logical_reads(name) | program.stored_reads(name)
     return tuple(name for name in program.order if name in wanted)
 
 

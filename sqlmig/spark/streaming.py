@@ -93,8 +93,7 @@ class StreamingTables:
         """
         if not self._is_written(folder, mark):
             session = self._sessions.fresh(mark)
-            calls = [call.name for call in view.calls]
-            register(session, self._warehouse, program, states, _static(program, view), calls)
+            register(session, self._warehouse, program, states, _static(program, view), view.called)
             self.register(session, states, {s: arrivals[s] for s in view.streams}, span)
             self._write(session, view, folder, mark, None)
         return self._warehouse.written(folder, by=mark)
@@ -137,8 +136,7 @@ class StreamingTables:
         """
         if not self._is_written(folder, mark):
             session = self._sessions.fresh(mark)
-            calls = [call.name for call in view.calls]
-            register(session, self._warehouse, program, states, _static(program, view), calls)
+            register(session, self._warehouse, program, states, _static(program, view), view.called)
             condition = f"{quoted(period.column)} >= {literal(period.since)}"
             came = dict.fromkeys(view.streams, _EVERYTHING)
             for name, rows in arrived(session, self._warehouse, states, came).items():

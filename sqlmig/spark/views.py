@@ -62,8 +62,7 @@ def materialize(
         if properties.get("delta.enableChangeDataFeed") == "true":
             with told(f"`{view.name}`"):
                 _set_feed(sessions, path, "false")
-    calls = [call.name for call in view.calls]
-    register(session, warehouse, program, states, program.reads(view.name), calls)
+    register(session, warehouse, program, states, program.reads(view.name), view.called)
     if span is not None:
         (stream,) = view.streams
         state = states[stream]
