@@ -5,7 +5,7 @@ Revises: <base>
 Create Date: 2026-11-21T13:00:13+00:00
 
 + view avg_grade
-+ view avg_grade_enriched
++ materialized view avg_grade_enriched
 + table grades
 + source grades.grade_files
 + table students

@@ -5,8 +5,8 @@ Revises: 4f1c2d9a7b60
 Create Date: 2026-11-21T13:00:15+00:00
 
 ~ view avg_grade: `class_date <= DATE '2025-12-15'` became `'2026-06-10'`
-+ view avg_grade_all_courses
-~ view avg_grade_enriched: reads `avg_grade`, which changed
++ materialized view avg_grade_all_courses
+~ materialized view avg_grade_enriched: reads `avg_grade`, which changed
 """
 
 revision = "8f3c2a91d0be"

@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 _COLORS = {"error:": "red", "hint:": "cyan", "+": "green", "-": "red", "~": "yellow"}
-_SIGN = re.compile(r"^(?:error:|hint:|[ ]*[+~-](?= (?:table|view|source|sink) ))", re.MULTILINE)
+_WHAT = r"(?:(?:streaming )?table|(?:materialized )?view|source|sink|function)"
+_SIGN = re.compile(rf"^(?:error:|hint:|[ ]*[+~-](?= {_WHAT} ))", re.MULTILINE)
 
 
 def say(text: str = "") -> None:

@@ -130,7 +130,7 @@ def describe_diff(diff: ProgramDiff) -> tuple[str, ...]:
     lines = []
     for change in diff.changes:
         reasons = f": {'; '.join(change.reasons)}" if change.reasons else ""
-        lines.append(f"{_SIGNS[change.how]} {change.what} {change.name}{reasons}")
+        lines.append(f"{_SIGNS[change.how]} {change.title} {change.name}{reasons}")
     return tuple(lines)
 
 
@@ -211,7 +211,7 @@ def to_markdown(plan: Plan, *, verbose: bool = False, preview: Preview | None = 
     lines += ["| change | what | name | why |", "|---|---|---|---|"]
     for change in plan.diff.changes:
         why = "; ".join(change.reasons).replace("|", "\\|")
-        lines.append(f"| {change.how} | {change.what} | `{change.name}` | {why} |")
+        lines.append(f"| {change.how} | {change.title} | `{change.name}` | {why} |")
     if verbose and plan.relations:
         lines += ["", *relation_table(plan.relations)]
     lines += ["", "| step | what | why | reads | writes |", "|---|---|---|---|---|"]

@@ -14,7 +14,7 @@ An unchanged view downstream of a change is affected. One rule leaves it out:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from sqlmig.program.canonical import fingerprint, plain_text
@@ -44,6 +44,7 @@ class Change:
         how: "added", "removed", "modified", or "affected": unchanged, downstream of a change.
         reasons: in words; what is added or removed has none.
         is_layout: only where the rows lie changed: readers are not affected.
+        kind: of a relation, in the words of SQL, as it is or was; '' where it isn't known.
     """
 
     name: str
@@ -51,6 +52,12 @@ class Change:
     how: How
     reasons: tuple[str, ...] = ()
     is_layout: bool = False
+    kind: str = field(default="", compare=False)
+
+    @property
+    def title(self) -> str:
+        """What it is, for people: "streaming table", where `what` says "view"."""
+        return self.kind or self.what
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,7 @@ class ProgramDiff:
                     "how": c.how,
                     "reasons": list(c.reasons),
                     **({"is_layout": True} if c.is_layout else {}),
+                    **({"kind": c.kind} if c.title != c.what else {}),
                 }
                 for c in self.changes
             ]
@@ -117,6 +125,7 @@ class ProgramDiff:
                     c["how"],
                     tuple(c["reasons"]),
                     c.get("is_layout", False),
+                    c.get("kind", ""),
                 )
                 for c in data["changes"]
             )
@@ -168,9 +177,13 @@ def _view_change(old: View, new: View, before: Program, after: Program) -> Chang
     is_spelled = old.spelled == new.spelled and old.calls == new.calls
     if fingerprint(old) == fingerprint(new) and (is_spelled or not after.spelling_counts):
         reasons = layout_reasons(old, new)
-        return Change(new.name, "view", "modified", reasons, is_layout=True) if reasons else None
+        return _view(new, "modified", reasons, is_layout=True) if reasons else None
     reasons = (*view_reasons(old, new), *call_reasons(old, new, before, after))
-    return Change(new.name, "view", "modified", reasons)
+    return _view(new, "modified", reasons)
+
+
+def _view(view: View, how: How, reasons: tuple[str, ...], *, is_layout: bool = False) -> Change:
+    return Change(view.name, "view", how, reasons, is_layout, view.kind.value)
 
 
 def _is_same_text(old: View, new: View) -> bool:
@@ -193,9 +206,9 @@ def _relation_changes(old: Relation | None, new: Relation | None) -> Iterator[Ch
             yield Change(new.name, "table", "modified", reasons, is_layout=True)
         return
     if old is not None:
-        yield Change(old.name, _what(old), "removed")
+        yield Change(old.name, _what(old), "removed", kind=old.kind.value)
     if new is not None:
-        yield Change(new.name, _what(new), "added")
+        yield Change(new.name, _what(new), "added", kind=new.kind.value)
 
 
 def _what(relation: Relation) -> What:
@@ -238,9 +251,8 @@ def _affected(
         if reasons:
             changed[name] = "changed"
             own_reasons = laid_out[name].reasons if name in laid_out else ()
-            yield Change(
-                name, "view", "modified" if own_reasons else "affected", (*own_reasons, *reasons)
-            )
+            how: How = "modified" if own_reasons else "affected"
+            yield _view(after.views[name], how, (*own_reasons, *reasons))
         elif name in touched:
             changed[name] = "changed"
             yield touched[name]

@@ -14,7 +14,7 @@ from tests.git.repository import alone, commit, git
 
 STRICTER = VIEWS.replace("> 90", "> 95")
 STRICTEST = VIEWS.replace("> 90", "> 99")
-CHANGE = "~ view honours: `a.class_avg > 90` became `95`\n"
+CHANGE = "~ materialized view honours: `a.class_avg > 90` became `95`\n"
 
 
 @dataclass(frozen=True)

@@ -238,7 +238,7 @@ def test_plan_ref_looks_for_it_in_the_history_of_the_ref(school: Shell) -> None:
 
 def test_head_is_that_of_the_checkout_for_every_command(school: Shell) -> None:
     assert school("show", "head").out.startswith("Rev: aaaa1111")
-    assert school("diff", "deployed", "head").out.startswith("~ view honours")
+    assert school("diff", "deployed", "head").out.startswith("~ materialized view honours")
     school("stamp", "head")
     assert school("current").out == "aaaa1111 (head)\n"
 

@@ -30,7 +30,7 @@ def test_a_plan_is_told_as_text_json_and_markdown(two: Shell) -> None:
     markdown = two("plan", "--offline", "--format", "markdown").out
 
     assert text.startswith(f"upgrade aaaa1111 -> bbbb2222 (plan {data['id']})\n\nchanges:\n")
-    assert "  ~ view honours: " in text
+    assert "  ~ materialized view honours: " in text
     assert "bootstrap `honours`" in text
     assert max(map(len, text.splitlines())) < 80
     assert data == two("plan", "head", "--offline", "--json").json

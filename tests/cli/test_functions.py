@@ -47,14 +47,14 @@ def test_functions_are_frozen_compared_and_planned_with_the_sql(tmp_path: Path) 
     for text in (said.err + said.out, planned.out):
         assert "+ function initials" in text
         assert "+ function passed" in text
-        assert "+ view winners" in text
+        assert "+ materialized view winners" in text
     assert "| added | function | `passed` |  |" in markdown
     assert f'"{PATH}": """\\\n{PYTHON.splitlines()[0]}' in frozen
     assert "+ function passed" in shown
     assert "initials" in changed.err + changed.out
     assert difference.splitlines() == [
         "~ function initials: package `names` became 1.1 (was 1.0)",
-        "~ view winners: calls `initials`, whose pinned version of `names` changed",
+        "~ materialized view winners: calls `initials`, whose pinned version of `names` changed",
     ]
     assert as_json["program_diff"]["modified_views"] == ["winners"]
     assert "initials" not in str(as_json)

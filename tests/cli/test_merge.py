@@ -52,7 +52,7 @@ def test_disjoint_changes_are_joined_with_their_comments(rooted: Shell) -> None:
     }
     text = rooted("show", "dddd").out
     assert "Merges: bbbb2222, cccc3333\n" in text
-    assert "    since cccc3333:\n      ~ view honours: " in text
+    assert "    since cccc3333:\n      ~ materialized view honours: " in text
     assert rooted("heads").out == "dddd4444 (head)\n"
 
 
@@ -140,8 +140,8 @@ def test_a_relation_that_both_change_is_put_between_marks_and_solved_by_a_person
     assert said.err == (
         "error: `bbbb2222` and `cccc3333` don't go together:\n\n"
         "  pipeline/views.sql:5: relation `honours` is changed by both sides, each in its own way\n"
-        "    bbbb2222: ~ view honours: `a.class_avg > 90` became `95`\n"
-        "    cccc3333: ~ view honours: `a.class_avg > 90` became `80`\n\n"
+        "    bbbb2222: ~ materialized view honours: `a.class_avg > 90` became `95`\n"
+        "    cccc3333: ~ materialized view honours: `a.class_avg > 90` became `80`\n\n"
         "hint: solve the conflicts in pipeline/, then `sqlmig merge --continue`; "
         "or `sqlmig merge --abort`\n"
     )
@@ -163,7 +163,10 @@ def test_a_relation_that_both_change_is_put_between_marks_and_solved_by_a_person
     # the hint leads on
     rooted.write("pipeline/views.sql", VIEWS.replace("> 90", "> 85"))
     said = rooted("merge", "--continue")
-    assert "  since cccc3333:\n    ~ view honours: `a.class_avg > 80` became `85`\n" in said.err
+    assert (
+        "  since cccc3333:\n    ~ materialized view honours: `a.class_avg > 80` became `85`\n"
+        in said.err
+    )
     assert said.err.endswith("dddd4444_both.py ...  done\n")
     rooted("check")
     assert rooted("heads").out == "dddd4444 (one) (head)\n"

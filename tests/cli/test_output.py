@@ -70,9 +70,9 @@ def test_cells() -> None:
 
 
 def test_only_signs_and_words_at_the_start_are_painted() -> None:
-    text = "error: x\n  + view a\n  - 1 of error: y\n- table b\nhint: z"
+    text = "error: x\n  + view a\n  - 1 of error: y\n- table b\n~ streaming table c\nhint: z"
 
-    assert painted(text).count("\x1b[0m") == 4
+    assert painted(text).count("\x1b[0m") == 5
     assert "  - 1 of error: y\n" in painted(text)
 
 

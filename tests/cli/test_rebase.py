@@ -169,8 +169,8 @@ def test_conflicts_are_solved_one_after_the_other(school: Shell) -> None:
     assert said.err == (
         "error: `cccc3333` doesn't go on top of `bbbb2222`:\n\n"
         "  pipeline/views.sql:5: relation `honours` is changed by both sides, each in its own way\n"
-        "    bbbb2222: ~ view honours: `a.class_avg > 90` became `95`\n"
-        "    cccc3333: ~ view honours: `a.class_avg > 90` became `80`\n\n"
+        "    bbbb2222: ~ materialized view honours: `a.class_avg > 90` became `95`\n"
+        "    cccc3333: ~ materialized view honours: `a.class_avg > 90` became `80`\n\n"
         "hint: solve the conflicts in pipeline/, then `sqlmig rebase --continue`; "
         "or `sqlmig rebase --abort`\n"
     )
@@ -184,7 +184,7 @@ def test_conflicts_are_solved_one_after_the_other(school: Shell) -> None:
     school.write("pipeline/views.sql", VIEWS.replace("> 90", "> 85"))
     said = school("rebase", "--continue")
 
-    assert "  ~ view honours: `a.class_avg > 95` became `85`\n  Rebasing " in said.err
+    assert "  ~ materialized view honours: `a.class_avg > 95` became `85`\n  Rebasing " in said.err
     assert "  + view idle\n  Rebasing " in said.err
     assert "> 85" in programs(school, "cccc3333")["pipeline/views.sql"]
     assert "> 85" in programs(school, "cccc4444")["pipeline/views.sql"]

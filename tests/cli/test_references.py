@@ -10,8 +10,8 @@ from tests.cli.shell import TABLES, VIEWS, Shell, new_project
 from tests.git.repository import alone, commit, git
 
 CHANGED = VIEWS.replace("> 90", "> 95")
-STRICTER = "~ view honours: `a.class_avg > 90` became `95`\n"
-LAXER = "~ view honours: `a.class_avg > 95` became `90`\n"
+STRICTER = "~ materialized view honours: `a.class_avg > 90` became `95`\n"
+LAXER = "~ materialized view honours: `a.class_avg > 95` became `90`\n"
 
 
 @pytest.fixture

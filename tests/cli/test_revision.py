@@ -76,7 +76,8 @@ def test_a_revision_says_what_it_changes_and_where_it_is(school: Shell) -> None:
 
     assert said.out == ""
     assert re.fullmatch(
-        r"  \+ view avg_grade\n  \+ table grades\n  \+ view honours\n  \+ table students\n"
+        r"  \+ view avg_grade\n  \+ table grades\n"
+        r"  \+ materialized view honours\n  \+ table students\n"
         r"  Generating revisions/\d{8}_aaaa1111_grades_and_who_got_them.py \.\.\.  done\n",
         said.err,
     )
@@ -101,7 +102,7 @@ def test_the_next_revision_follows_the_head_and_gives_reasons(school: Shell) -> 
     }
     assert re.fullmatch(r"[0-9a-f]{12}", said.json["revision"])
     assert said.json["diff"]["program_diff"]["modified_views"] == ["honours"]
-    assert said.err.startswith("  ~ view honours: ")
+    assert said.err.startswith("  ~ materialized view honours: ")
     assert said.json["path"] in said.err
 
 
@@ -126,7 +127,7 @@ def test_an_empty_revision_keeps_the_parents_program(school: Shell) -> None:
     school.freeze("bbbb2222", "--empty")
 
     assert school("diff", "aaaa", "bbbb").err == "No changes.\n"
-    assert school("diff", "bbbb", "working").out.startswith("~ view honours: ")
+    assert school("diff", "bbbb", "working").out.startswith("~ materialized view honours: ")
 
 
 def test_amend_freezes_again_and_keeps_the_hooks(school: Shell) -> None:
@@ -251,7 +252,7 @@ def test_a_changed_streaming_table_is_suggested_to_be_made_anew(school: Shell) -
     line = '# op.rebuild("s")  # makes all its rows anew; else it goes on in place\n    pass\n'
     assert f"def up(op):\n    {line}" in text
     assert "def down(op):\n    pass" in text
-    assert "~ view s: `grade > 1` became `2`" in said.err
+    assert "~ streaming table s: `grade > 1` became `2`" in said.err
 
 
 def test_one_with_windows_is_suggested_to_be_kept_where_it_can_be(school: Shell) -> None:
@@ -290,7 +291,7 @@ def test_check_fails_when_something_is_not_frozen(school: Shell) -> None:
     said = school("check", "--json", code=1)
 
     assert said.err.startswith(
-        "error: pipeline/ differs from the head aaaa1111:\n\n  ~ view honours:"
+        "error: pipeline/ differs from the head aaaa1111:\n\n  ~ materialized view honours:"
     )
     assert said.err.endswith('\n\nhint: `sqlmig revision -m "..."` freezes it\n')
     assert said.json["program_diff"]["modified_views"] == ["honours"]

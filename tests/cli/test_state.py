@@ -413,10 +413,10 @@ def test_the_worked_examples_diff_is_printed_exactly(school: Shell) -> None:
 
 def test_diff_gives_reasons_and_goes_both_ways(two: Shell) -> None:
     assert two("diff").out == two("diff", "aaaa", "bbbb").out
-    assert two("diff").out.startswith("~ view honours: ")
-    assert two("diff", "bbbb", "aaaa").out.startswith("~ view honours: ")
+    assert two("diff").out.startswith("~ materialized view honours: ")
+    assert two("diff", "bbbb", "aaaa").out.startswith("~ materialized view honours: ")
     assert two("diff", "base", "aaaa").out == (
-        "+ view avg_grade\n+ table grades\n+ view honours\n+ table students\n"
+        "+ view avg_grade\n+ table grades\n+ materialized view honours\n+ table students\n"
     )
     assert two("diff", "aaaa", "base").out.splitlines()[0] == "- view avg_grade"
     said = two("diff", "head", "working")

@@ -278,7 +278,7 @@ def test_functions_in_sql_and_in_python_go_where_the_rows_are(desk: Desk, tmp_pa
 
     # then
     assert before == [{"loud": "ALICE!!"}, {"loud": "BOB!"}]
-    assert "~ view louder: calls `loud`, which calls `mark`, whose body changed" in plan
+    assert "~ materialized view louder: calls `loud`, which calls `mark`, whose body" in plan
     assert after == [{"loud": "ALICE!?", "nothing": None}, {"loud": "BOB?", "nothing": None}]
     assert "restore `louder`" in back
     assert here.rows("SELECT loud FROM louder ORDER BY loud") == before

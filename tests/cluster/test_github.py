@@ -272,7 +272,7 @@ def test_what_two_pull_requests_or_a_broken_one_do_is_found_before_main(
     planned = site.pull_request("small")
     assert planned is not None
     assert planned.result == "success", planned.log
-    assert "| added | view | `small` |" in site.comment("small")
+    assert "| added | materialized view | `small` |" in site.comment("small")
 
     # when: it is merged, too
     repository.merge("small")

@@ -280,3 +280,25 @@ def test_from_nothing_everything_is_added() -> None:
     assert diff.names("table", "added") == ("grades", "rooms", "students")
     assert diff.names("view", "added") == ("v",)
     assert diff_programs(EMPTY_PROGRAM, EMPTY_PROGRAM).is_empty
+
+
+def test_a_relation_is_called_what_it_is_and_still_counts_as_a_view() -> None:
+    stored = "CREATE MATERIALIZED VIEW m AS SELECT a FROM t; CREATE VIEW l AS SELECT a FROM m;"
+    before = program("CREATE TABLE t (a INT);" + stored)
+    after = program(
+        "CREATE TABLE t (a INT, b INT);"
+        + stored.replace("SELECT a FROM t", "SELECT a + 1 AS a FROM t")
+        + "CREATE STREAMING TABLE s AS SELECT a FROM STREAM t;"
+    )
+    diff = diff_programs(before, after)
+    titles = {"l": "view", "m": "materialized view", "s": "streaming table", "t": "table"}
+    assert {c.name: c.title for c in diff.changes} == titles
+    again = ProgramDiff.from_dict(json.loads(json.dumps(diff.to_dict())))
+    assert {c.name: c.title for c in again.changes} == titles
+    assert diff.names("view", "added", "modified", "affected") == ("l", "m", "s")
+    removed = diff_programs(after, before).change("s")
+    assert removed is not None
+    assert (removed.what, removed.how, removed.title) == ("view", "removed", "streaming table")
+    # one that a ledger has of earlier days does not say
+    bare = {"changes": [{"name": "s", "what": "view", "how": "added", "reasons": []}]}
+    assert ProgramDiff.from_dict(bare).changes[0].title == "view"

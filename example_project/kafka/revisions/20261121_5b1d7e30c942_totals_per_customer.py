@@ -4,7 +4,7 @@ Revision ID: 5b1d7e30c942
 Revises: <base>
 Create Date: 2026-11-21T19:59:40+00:00
 
-+ view customer_totals
++ materialized view customer_totals
 + sink customer_totals.feed
 + table customers
 + source customers.files

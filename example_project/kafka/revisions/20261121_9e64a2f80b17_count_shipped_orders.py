@@ -4,7 +4,7 @@ Revision ID: 9e64a2f80b17
 Revises: 5b1d7e30c942
 Create Date: 2026-11-21T19:59:40+00:00
 
-~ view customer_totals: reads `sales`, which changed
+~ materialized view customer_totals: reads `sales`, which changed
 ~ view sales: `'shipped'` added
 """
 
