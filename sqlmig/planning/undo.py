@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlmig.ledger.cut import RelationState
@@ -32,9 +33,14 @@ def find_way_back(now: RelationState, content: str | None, fingerprint: str) -> 
         fingerprint: of the definition that is wanted.
 
     Returns:
-        None where there is no such state, or rows have moved in between.
+        None where there is no such state, or rows have moved in between. Of the versions that hold
+        the same it names the newest: the older the version, the sooner it is not kept any more.
     """
+    way = _find(now, content, fingerprint)
+    return replace(way, state=_at_newest(way.state, _newest(now))) if way is not None else None
 
+
+def _find(now: RelationState, content: str | None, fingerprint: str) -> WayBack | None:
     def is_wanted(state: RelationState) -> bool:
         return content in (None, state.content) and state.fingerprint == fingerprint
 
@@ -54,6 +60,36 @@ def find_way_back(now: RelationState, content: str | None, fingerprint: str) -> 
             at = at.altered_from
         later = later.taken_back
     return None
+
+
+_Held = tuple[str, str | None, tuple[str, ...]]
+"""What a version holds: content id, fingerprint, layout."""
+
+
+def _held(state: RelationState) -> _Held:
+    return state.content, state.fingerprint, state.layout
+
+
+def _newest(now: RelationState) -> dict[_Held, int]:
+    """What the states behind `now` and before it hold -> the newest version of them that does."""
+    found: dict[_Held, int] = {}
+    pending: list[RelationState | None] = [now]
+    while pending:
+        at = pending.pop()
+        if at is not None:
+            found[_held(at)] = max(at.version, found.get(_held(at), at.version))
+            pending += [at.altered_from, at.taken_back]
+    return found
+
+
+def _at_newest(state: RelationState, newest: Mapping[_Held, int]) -> RelationState:
+    past, later = state.altered_from, state.taken_back
+    return replace(
+        state,
+        version=newest.get(_held(state), state.version),
+        altered_from=_at_newest(past, newest) if past is not None else None,
+        taken_back=_at_newest(later, newest) if later is not None else None,
+    )
 
 
 def altered(after: RelationState, before: RelationState) -> RelationState:

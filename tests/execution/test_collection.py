@@ -14,7 +14,7 @@ from sqlmig.execution import events
 from sqlmig.execution.runner import PipelineRunner, RunnerSettings
 from sqlmig.ledger.fold import fold
 from sqlmig.ledger.records import Kind, Status
-from sqlmig.planning.steps import Attach, Plan
+from sqlmig.planning.steps import Attach, Plan, RestoreTable
 from tests.execution.collecting import DAY, GONE, Calendar, collect, collector, process
 from tests.execution.histories import histories
 from tests.fakes import Died, Pipeline, Revision, World, parse
@@ -81,6 +81,31 @@ def lives(draw: st.DrawFn) -> Life:
                 life.pipeline.tick()
     life.calendar.wait(draw(st.sampled_from((0, 1, 8, 25))))
     return life
+
+
+@pytest.mark.parametrize("days", [0, 20])
+def test_a_table_goes_back_to_the_version_at_which_it_was_left_last(days: int) -> None:
+    """It held the same at an older one, which is not kept as long."""
+    # given: forth and back, and forth again; the third revision is on top of the second
+    wider = "CREATE TABLE t (a INT, b INT);"
+    widest = "CREATE TABLE t (a INT, b INT, c INT);"
+    programs = ("CREATE TABLE t (a INT);", wider, widest)
+    life = Life([Revision(f"r{n}", sql) for n, sql in enumerate(programs, 1)])
+    for target in ("r1", "r2", "r3", "r2", "r1", "r3", "r1", "r2"):
+        life.go(target)
+        life.calendar.wait(days)
+    cut = life.pipeline.deployment.cut.relations["t"]
+
+    # when
+    collect(life.pipeline, older_than=30 * DAY)
+    plan = life.pipeline.plan("r1")
+
+    # then
+    (step,) = plan.steps[2:-1]
+    assert isinstance(step.action, RestoreTable)
+    assert step.action.version == cut.version - 1, "what the last step but one had left"
+    life.go("r1")
+    assert life.world.newest("t").columns == ("a",)
 
 
 def versions_read(pipeline: Pipeline, since: datetime) -> dict[int, dict[str, tuple[str, ...]]]:
