@@ -91,14 +91,15 @@ def deployed_history(project: Project, *, newest: int = 0) -> tuple[tuple[Deploy
     """The deploys of the target, newest first, and how many there are in all.
 
     What it takes to undo one is the plan from now to the revision before it, made from the ledger
-    alone: no Spark is started and no table looked at.
+    alone: no Spark is started and no table looked at. It is made for those that are returned, once
+    for each revision.
 
     Args:
         newest: only so many; 0 for all.
     """
-    journal = project.journal
-    deployment = journal.refresh()
-    found = deploys(journal.lasting())
+    _, records = project.ledger.read()
+    deployment = project.deployment(records)
+    found = deploys(records)
     current = next((d for d in found if d.status == "applied"), None)
     undone: dict[str | None, Undoing | None] = {}
     entries = []
@@ -120,7 +121,14 @@ def _undoing(project: Project, deployment: Deployment, goal: str | None) -> Undo
     if goal == deployment.revision or (goal is not None and goal not in deployment.applied):
         return None
     try:
-        plan, _ = plan_way(project, deployment, goal or "base", direction="downgrade", offline=True)
+        plan, _ = plan_way(
+            project,
+            deployment,
+            goal or "base",
+            direction="downgrade",
+            offline=True,
+            explain=False,
+        )
     except SqlmigError as error:
         return Undoing(blocker=error.message)
     return undoing_of(plan)

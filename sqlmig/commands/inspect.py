@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlmig.commands.edited import refuse_edited
-from sqlmig.commands.project import Project, counts_from_deployed
+from sqlmig.commands.project import Project
 from sqlmig.errors import RevisionError
-from sqlmig.revisions.identifier import resolve, resolve_range
+from sqlmig.revisions.identifier import counts_from_deployed, resolve, resolve_range
 
 if TYPE_CHECKING:
     from sqlmig.git.authorship import Authorship

@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlmig.commands.departure import departure
 from sqlmig.commands.edited import refuse_edited
 from sqlmig.commands.foreign import foreign_functions, not_analyzed, read_plainly
-from sqlmig.commands.project import Project, counts_from_head
+from sqlmig.commands.project import Project
 from sqlmig.commands.row_checks import check_rows
 from sqlmig.errors import EngineError, RevisionError
 from sqlmig.execution.observing import observed_cut
@@ -28,6 +28,7 @@ from sqlmig.planning.stream_steps import AdvanceStream, BackfillStream, EvolveSt
 from sqlmig.program.model import EMPTY_PROGRAM, Program
 from sqlmig.revisions.graph import RevisionGraph
 from sqlmig.revisions.hooks import load_hooks
+from sqlmig.revisions.identifier import counts_from_head
 
 _COMPUTING = (Bootstrap, EvolveStream, BackfillStream)
 
@@ -90,6 +91,7 @@ def plan_way(
     direction: str | None,
     offline: bool = False,
     analyze: bool = True,
+    explain: bool = True,
     allow_destructive: bool = False,
     allow_unknown: bool = False,
     at: datetime | None = None,
@@ -100,6 +102,7 @@ def plan_way(
         direction: refuse a way that leads elsewhere; None for whichever leads there.
         offline: look at the ledger only.
         analyze: let Spark analyse new and changed queries, and look at rows that are converted.
+        explain: tell of each relation what kind of change it is, and which ways there are.
         allow_destructive: empty tables whose rows can't be kept.
         allow_unknown: take a deployed revision back that has no file here, whatever the policy.
         at: from when on rows pass streaming tables under the target's queries.
@@ -152,7 +155,9 @@ def plan_way(
     plan = _sinks_checked(project, plan, before, after, with_spark=asks_spark and not foreign)
     if left is not None and left.is_allowed:
         plan = replace(plan, warnings=(left.message, *plan.warnings))
-    return replace(plan, relations=explain_relations(before, after, plan)), after
+    if explain:
+        plan = replace(plan, relations=explain_relations(before, after, plan))
+    return plan, after
 
 
 def _raw_records(
@@ -196,7 +201,11 @@ def _hop(
 ) -> Hop:
     revision = as_applied(project, graph, name, deployment)
     is_run = not project.is_foreign or name in deployment.applied
-    directives = (read_directives if is_run else read_plainly)(revision, hook)
+    key = (revision.path, revision.text, hook, is_run)
+    if key not in project.directives:
+        read = read_directives if is_run else read_plainly
+        project.directives[key] = read(revision, hook)
+    directives = project.directives[key]
     if not directives:
         return Hop(revision, hook, (), EMPTY_PROGRAM, EMPTY_PROGRAM)
     own = project.parse(project.revision_files(name, deployment))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from sqlmig.environment import resolve, resolve_spark
 from sqlmig.errors import Location, ProgramError, ProgramErrors, RevisionError, SqlmigError
 from sqlmig.revisions.directory import RevisionDirectory
 from sqlmig.revisions.graph import RevisionGraph
-from sqlmig.revisions.identifier import RESERVED
+from sqlmig.revisions.identifier import RESERVED, counts_from_deployed, counts_from_head
 from sqlmig.revisions.identifier import resolve as resolve_name
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sqlmig.git import GitState
     from sqlmig.ledger.delta import DeltaLedger
     from sqlmig.ledger.deployment import Deployment
+    from sqlmig.ledger.records import Record
+    from sqlmig.planning.directives import Directive
     from sqlmig.program.model import Program
     from sqlmig.spark.engine import SparkEngine
     from sqlmig.warehouse import DeltaWarehouse
@@ -35,6 +37,10 @@ class Project:
         config: the read `sqlmig.yml`.
         target: the target to work on.
         on_start: called before Spark is started, which takes seconds.
+
+    Attributes:
+        directives: what hooks that were read ask for; path, text, hook and whether it was run ->
+            directives. Who plans many ways reads each hook once.
     """
 
     is_foreign = False
@@ -48,6 +54,7 @@ class Project:
         self.config = config
         self.target = target
         self.on_start = on_start
+        self.directives: dict[tuple[str, str, str, bool], tuple[Directive, ...]] = {}
         self._parsed: dict[tuple[tuple[str, str], ...], Program] = {}
 
     @property
@@ -133,8 +140,11 @@ class Project:
 
         return SparkEngine(session, self.warehouse, self.root)
 
-    def deployment(self) -> Deployment:
+    def deployment(self, records: Iterable[Record] | None = None) -> Deployment:
         """What the ledger says now.
+
+        Args:
+            records: those of the ledger, where they were read already.
 
         Raises:
             LedgerError: it can't be read, or belongs to another pipeline.
@@ -142,7 +152,7 @@ class Project:
         from sqlmig.errors import LedgerError
         from sqlmig.ledger.fold import fold
 
-        deployment = fold(self.ledger.read()[1])
+        deployment = fold(self.ledger.read()[1] if records is None else records)
         if deployment.pipeline not in (None, self.config.pipeline):
             raise LedgerError(
                 f"this warehouse holds pipeline `{deployment.pipeline}`, "
@@ -372,16 +382,6 @@ def init(path: str | Path, *, ci: str = "github") -> tuple[Path, ...]:
         return written
     directory.write_lock()
     return tuple(sorted({*written, directory.lock_path}))
-
-
-def counts_from_deployed(name: str) -> bool:
-    """Whether a revision's name or a range means something only together with the ledger."""
-    return any("current" in end or re.fullmatch(r"(.*@)?[+-]\d+", end) for end in name.split(":"))
-
-
-def counts_from_head(name: str) -> bool:
-    """Whether a revision's name is `head`, `label@head`, `heads`, or some steps from one."""
-    return re.fullmatch(r"(.*@)?heads?([+-]\d+)?", name) is not None
 
 
 def _join(warehouse: str, name: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlmig.commands.project import Project, counts_from_deployed
+from sqlmig.commands.project import Project
 from sqlmig.errors import GitError, Location, ProgramError, ProgramErrors, RevisionError
 from sqlmig.git.command import GitCommand
 from sqlmig.git.reference import (
@@ -19,7 +19,7 @@ from sqlmig.git.reference import (
     unknown_hint,
 )
 from sqlmig.revisions.errors import RevisionErrors, UnknownRevision
-from sqlmig.revisions.identifier import resolve
+from sqlmig.revisions.identifier import counts_from_deployed, resolve
 from sqlmig.revisions.snapshot import RevisionSnapshot
 
 if TYPE_CHECKING:

@@ -35,6 +35,16 @@ def verify_name(name: str, *, what: str = "revision id") -> str:
     return name
 
 
+def counts_from_deployed(text: str) -> bool:
+    """Whether a revision's name or a range means something only together with the ledger."""
+    return any("current" in end or re.fullmatch(r"(.*@)?[+-]\d+", end) for end in text.split(":"))
+
+
+def counts_from_head(text: str) -> bool:
+    """Whether a revision's name is `head`, `label@head`, `heads`, or some steps from one."""
+    return re.fullmatch(r"(.*@)?heads?([+-]\d+)?", text) is not None
+
+
 def resolve(graph: RevisionGraph, text: str, deployed: str | None = None) -> str | None:
     """The id of the one revision that `text` names, or None for base.
 

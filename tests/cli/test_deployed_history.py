@@ -112,6 +112,30 @@ def test_only_the_newest_deploys_are_told_and_how_many_there_are(school: Shell) 
     assert "goes with" in school("history", "--deployed", "-r", "a:b", code=2).err
 
 
+def test_however_many_deploys_are_told_each_hook_on_the_way_back_is_read_once(
+    school: Shell, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls.txt"
+    for number, revision in enumerate(("cccc3333", "dddd4444", "eeee5555")):
+        school.freeze(revision, "--empty")
+        file = school.file_of(revision)
+        note = f"with open({str(calls)!r}, 'a') as file:\n        file.write('{number}')"
+        file.write_text(file.read_text().replace("(op):\n    pass", f"(op):\n    {note}"))
+    for revision in ("aaaa1111", "bbbb2222", "cccc3333", "dddd4444", "eeee5555"):
+        plan = start(school.project, revision)
+        school.project.journal.append(Kind.PLAN, Status.APPLIED, plan=plan.id, revision=plan.target)
+    calls.write_text("")
+
+    all_told = school("history", "--deployed", "-n", "0").out
+    read = calls.read_text()
+
+    assert all_told.count("to undo it ") == 5
+    assert sorted(read) == ["0", "1", "2"]
+    calls.write_text("")
+    assert school("history", "--deployed", "-n", "1").out.count("to undo it ") == 1
+    assert calls.read_text() == "2", "what is not told is not planned"
+
+
 def test_before_the_first_deploy_it_says_so(school: Shell) -> None:
     said = school("history", "--deployed")
 
