@@ -31,7 +31,7 @@ OF = {
         ".github/actions/sqlmig/report.py",
         ".github/workflows/sqlmig.yml",
     },
-    "gitlab": {".gitlab-ci.yml"},
+    "gitlab": {".gitlab-ci.yml", ".gitlab/sqlmig/note.py"},
     "none": set[str](),
 }
 PROJECT = COMMON | OF["github"]

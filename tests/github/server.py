@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 
@@ -28,6 +29,10 @@ class GitHub:
     dispatched: list[tuple[str, str]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
+
+    def show(self, headers: Message[str, str]) -> None:
+        """Note who asks."""
+        self.tokens.add(headers["Authorization"])
 
     def add(self, issue: int, body: str, user: str = "User") -> int:
         """A comment; its id."""
@@ -69,24 +74,45 @@ class GitHub:
         return 404, {"message": "Not Found"}
 
 
+class Service(Protocol):
+    """What is asked over HTTP."""
+
+    url: str
+
+    def show(self, headers: Message[str, str]) -> None:
+        """Look at the headers of a request."""
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        """Status and JSON of a request's answer."""
+
+
 @contextmanager
 def github() -> Iterator[GitHub]:
     """A server while the block lasts."""
     state = GitHub()
+    with serving(state):
+        yield state
+
+
+@contextmanager
+def serving(state: Service) -> Iterator[None]:
+    """A server on loopback while the block lasts; `state` is told its URL, and answers."""
 
     class Handler(BaseHTTPRequestHandler):
         def _serve(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
             body = json.loads(self.rfile.read(length)) if length else None
-            state.tokens.add(self.headers["Authorization"])
+            state.show(self.headers)
             status, answer = state.answer(self.command, self.path, body)
             text = b"" if answer is None else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
+            if status == 302:
+                self.send_header("Location", answer["Location"])
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _serve  # noqa: N815
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Say nothing."""
@@ -96,7 +122,7 @@ def github() -> Iterator[GitHub]:
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield state
+        yield
     finally:
         server.shutdown()
         server.server_close()

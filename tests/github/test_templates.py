@@ -89,7 +89,8 @@ def test_gitlab_plans_merge_requests_and_waits_for_a_person(tmp_path: Path) -> N
     copy_project(tmp_path / "shop", ci="gitlab")
     jobs = yaml.safe_load((tmp_path / "shop" / ".gitlab-ci.yml").read_text(encoding="utf-8"))
 
-    assert jobs["plan"]["script"][0] == "sqlmig check"
+    assert "sqlmig check && sqlmig plan head --format markdown" in jobs["plan"]["script"][0]
+    assert jobs["plan"]["artifacts"]["paths"] == ["plan.md"]
     assert jobs["deploy"]["resource_group"] == jobs["approve"]["resource_group"] == "sqlmig"
     assert jobs["deploy"]["allow_failure"] == {"exit_codes": 3}
     assert jobs["approve"]["rules"][0]["when"] == "manual"
