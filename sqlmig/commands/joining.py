@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from sqlmig.commands.pipeline_files import parsed_pipeline
 from sqlmig.commands.project import Project
 from sqlmig.errors import ProgramErrors
 from sqlmig.planning.explain import describe_diff
@@ -70,6 +71,23 @@ def side_of(project: Project, revision: str, files: Mapping[str, str] | None = N
     """A revision's program, or `files` in its place."""
     found = project.revision_files(revision) if files is None else files
     return Side(revision, found, project.parse(found))
+
+
+def checked_out(project: Project, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    """The files in `pipeline/` in place of those of the revision whose program they are.
+
+    Comments and layout that are in no revision yet are so taken along.
+
+    Returns:
+        The first such one of `names` -> the files; nothing where it is the program of none.
+    """
+    program = parsed_pipeline(project)
+    if program is None:
+        return {}
+    for name in names:
+        if diff_programs(side_of(project, name).program, program).is_empty:
+            return {name: project.working_files()}
+    return {}
 
 
 def join(

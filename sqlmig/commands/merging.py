@@ -6,14 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from sqlmig.commands.joining import Join, describe_join, history_of, join_revisions, side_of
+from sqlmig.commands.joining import (
+    Join,
+    checked_out,
+    describe_join,
+    history_of,
+    join_revisions,
+    side_of,
+)
 from sqlmig.commands.pipeline_files import (
     Written,
     bring_along,
     can_hold,
     edited_paths,
-    parsed_pipeline,
-    put_back,
     write_pipeline,
 )
 from sqlmig.commands.project import Project
@@ -22,7 +27,7 @@ from sqlmig.commands.unfinished import (
     Unfinished,
     digests_of,
     forget,
-    has_moved,
+    give_up,
     keep,
     refuse_moved,
     refuse_unfinished,
@@ -171,11 +176,7 @@ def abort_merge(project: Project) -> bool:
         raise RevisionError(
             "there is no unfinished merge", hint="`sqlmig merge` begins one of all heads"
         )
-    is_same = not has_moved(project, state)
-    if is_same:
-        put_back(project, state.before, state.written)
-    forget(project)
-    return is_same
+    return give_up(project, state)
 
 
 @dataclass(frozen=True)
@@ -212,16 +213,10 @@ def _add(
 def _ours_first(
     project: Project, names: Sequence[str]
 ) -> tuple[list[str], Mapping[str, Mapping[str, str]]]:
-    """The revisions with the one that is checked out first, and its files as they are edited.
-
-    Comments and layout that are in no revision yet are so taken along.
-    """
-    program = parsed_pipeline(project)
-    if program is not None:
-        for name in names:
-            if diff_programs(side_of(project, name).program, program).is_empty:
-                order = [name, *(other for other in names if other != name)]
-                return order, {name: project.working_files()}
+    """The revisions with the one that is checked out first, and its files as they are edited."""
+    texts = checked_out(project, names)
+    if texts:
+        return sorted(names, key=lambda name: name not in texts), texts
     try:
         lock = project.directory.lock()
     except RevisionError:

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlmig.commands.joining import Join, Side, describe_join, join, side_of
+from sqlmig.commands.joining import Join, Side, checked_out, describe_join, join, side_of
 from sqlmig.commands.merging import MergeConflict
 from sqlmig.commands.pipeline_files import (
     Written,
     bring_along,
     can_hold,
     edited_paths,
-    parsed_pipeline,
-    put_back,
     write_pipeline,
 )
 from sqlmig.commands.project import Project
@@ -27,7 +25,7 @@ from sqlmig.commands.unfinished import (
     Unfinished,
     digests_of,
     forget,
-    has_moved,
+    give_up,
     keep,
     refuse_moved,
     refuse_unfinished,
@@ -94,7 +92,7 @@ def rebase(project: Project, revision: str | None = None, *, onto: str | None = 
             onto=branch.onto,
             former=stale.former if stale else None,
         ),
-        _edited_side(project, branch),
+        checked_out(project, (branch.chain[-1], branch.onto)),
     )
 
 
@@ -134,11 +132,7 @@ def abort_rebase(project: Project) -> bool:
             "the rebase is solved, and its files are being written",
             hint="`sqlmig rebase --continue` writes the rest",
         )
-    is_same = not has_moved(project, state)
-    if is_same:
-        put_back(project, state.before, state.written)
-    forget(project)
-    return is_same
+    return give_up(project, state)
 
 
 def _unfinished(project: Project) -> Unfinished:
@@ -149,18 +143,6 @@ def _unfinished(project: Project) -> Unfinished:
             "there is no unfinished rebase", hint="`sqlmig rebase REV --onto REV` begins one"
         )
     return state
-
-
-def _edited_side(project: Project, branch: Branch) -> Mapping[str, Mapping[str, str]]:
-    """The files in `pipeline/` in place of those of the revision whose program they are: so
-    comments that are in no revision yet are taken along."""
-    program = parsed_pipeline(project)
-    if program is None:
-        return {}
-    for name in (branch.chain[-1], branch.onto):
-        if diff_programs(side_of(project, name).program, program).is_empty:
-            return {name: project.working_files()}
-    return {}
 
 
 def _go_on(project: Project, state: Unfinished, texts: Mapping[str, Mapping[str, str]]) -> Rebased:

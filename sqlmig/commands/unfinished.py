@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+from sqlmig.commands.pipeline_files import put_back
 from sqlmig.commands.project import Project
 from sqlmig.errors import Location, RevisionError
 from sqlmig.revisions.errors import listed
@@ -97,6 +98,19 @@ def keep(project: Project, state: Unfinished) -> None:
 def forget(project: Project) -> None:
     """It is finished, or given up."""
     (project.root / _PATH).unlink(missing_ok=True)
+
+
+def give_up(project: Project, state: Unfinished) -> bool:
+    """Let `pipeline/` be what it was before, and forget what was begun.
+
+    Returns:
+        False when `pipeline/` was left as it is, because the revisions are other ones by now.
+    """
+    is_same = not has_moved(project, state)
+    if is_same:
+        put_back(project, state.before, state.written)
+    forget(project)
+    return is_same
 
 
 def refuse_unfinished(project: Project) -> None:
