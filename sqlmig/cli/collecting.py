@@ -10,6 +10,7 @@ from sqlmig import commands
 from sqlmig.cli.app import global_options, opened
 from sqlmig.cli.durations import DURATION
 from sqlmig.cli.output import is_interactive, print_json, say
+from sqlmig.wording import counted
 
 if TYPE_CHECKING:
     from sqlmig.execution.collection import Findings
@@ -82,4 +83,4 @@ def _total(findings: Findings) -> str:
 
 
 def _files(count: int) -> str:
-    return f"{count:,} file{'' if count == 1 else 's'}"
+    return counted(count, "file")

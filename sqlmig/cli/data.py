@@ -9,6 +9,7 @@ import click
 from sqlmig import commands
 from sqlmig.cli.app import PlainArguments, global_options, opened
 from sqlmig.cli.output import print_csv, print_json, print_table, say
+from sqlmig.wording import counted
 
 
 @click.command("exec", cls=PlainArguments)
@@ -24,7 +25,7 @@ def exec_command(sql: str, as_json: bool) -> None:
     done = commands.execute(opened(), _given(sql))
     if as_json:
         print_json({"table": done.table, "version": done.version, "rows": done.rows})
-    count = "" if done.rows is None else f"{done.rows:,} row{'' if done.rows == 1 else 's'}, "
+    count = "" if done.rows is None else f"{counted(done.rows, 'row')}, "
     say(f"`{done.table}`: {count}version {done.version}; views follow at the next tick")
 
 

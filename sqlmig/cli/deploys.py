@@ -8,6 +8,7 @@ import click
 
 from sqlmig import commands
 from sqlmig.cli.output import print_json, say
+from sqlmig.wording import counted
 
 if TYPE_CHECKING:
     from sqlmig.commands.deployed import DeployEntry, Undoing
@@ -43,8 +44,7 @@ def deploy_lines(entry: DeployEntry) -> list[str]:
     if deploy.commit:
         lines.append(f"    from {_origin(deploy)}")
     if deploy.seconds is not None and deploy.kind != "stamp":
-        rows = f"{deploy.rows:,} row{'' if deploy.rows == 1 else 's'}"
-        lines.append(f"    took {deploy.seconds:.1f} s, wrote {rows}")
+        lines.append(f"    took {deploy.seconds:.1f} s, wrote {counted(deploy.rows, 'row')}")
     if deploy.error:
         lines.append(f"    error: {deploy.error}")
     if entry.undoing is not None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from sqlmig.wording import counted
+
 _COLORS = {"error:": "red", "hint:": "cyan", "+": "green", "-": "red", "~": "yellow"}
 _WHAT = r"(?:(?:streaming )?table|(?:materialized )?view|source|sink|function)"
 _SIGN = re.compile(rf"^(?:error:|hint:|[ ]*[+~-](?= {_WHAT} ))", re.MULTILINE)
@@ -86,7 +88,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> No
     width = 10_000 if not sys.stdout.isatty() else None
     console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
     console.print(table)
-    say(f"{len(rows):,} row{'' if len(rows) == 1 else 's'}")
+    say(counted(len(rows), "row"))
 
 
 def print_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:

@@ -14,6 +14,7 @@ from sqlmig.planning.explain import describe_action
 from sqlmig.planning.parting import in_words
 from sqlmig.planning.steps import Step
 from sqlmig.planning.volume import size
+from sqlmig.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +56,7 @@ def _plain(event: events.Event) -> None:
         case events.Ingestion() | events.Refresh() | events.Sending() | events.TickFailure():
             say(tick_line(event))
         case events.Vacuumed(files, count):
-            say(f"  vacuum  {files:,} old file{'' if files == 1 else 's'}, {size(count)}")
+            say(f"  vacuum  {counted(files, 'old file')}, {size(count)}")
         case events.LeaseWatched(process, seconds):
             say(f"No sign of {process}: it is replaced if it gives none for {seconds:g} s.")
         case events.TimeAwaited(at):
@@ -196,4 +197,4 @@ class _LiveList:
 
 
 def _rows(rows: int | None) -> str:
-    return f"{rows:,} row{'' if rows == 1 else 's'}" if rows else ""
+    return counted(rows, "row") if rows else ""

@@ -15,6 +15,7 @@ from sqlmig import commands
 from sqlmig.cli.app import global_options, opened
 from sqlmig.cli.durations import DURATION, TIME
 from sqlmig.cli.output import print_json, say
+from sqlmig.wording import counted
 
 
 @click.command("run")
@@ -69,7 +70,7 @@ def _keep_running(interval: float | None, until: datetime | None, as_json: bool)
         )
     if as_json:
         print_json({"ticks": ticks})
-    say(f"Ended after {ticks:,} tick{'' if ticks == 1 else 's'}.")
+    say(f"Ended after {counted(ticks, 'tick')}.")
 
 
 @contextmanager

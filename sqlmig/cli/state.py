@@ -13,6 +13,7 @@ from sqlmig import commands
 from sqlmig.cli.app import PlainArguments, global_options, opened
 from sqlmig.cli.output import painted, print_json, say, to_json
 from sqlmig.cli.revisions import short_entry, verbose_entry
+from sqlmig.wording import counted
 
 if TYPE_CHECKING:
     from sqlmig.commands.state import Status
@@ -158,7 +159,7 @@ def _runner_words(runner: Mapping[str, Any], died: Mapping[bool | None, str]) ->
     if runner["is_paused"]:
         words += ", paused"
     if runner["ticks"]:
-        words += f", {runner['ticks']:,} ticks"
+        words += f", {counted(runner['ticks'], 'tick')}"
         if runner["ticks_per_minute"] is not None:
             words += f", {runner['ticks_per_minute']:g} a minute"
         if runner["seconds_per_tick"] is not None:
@@ -179,7 +180,7 @@ def _relation_lines(state: Status) -> list[str]:
         (
             relation["kind"],
             name,
-            "? rows" if relation["rows"] is None else _rows(relation["rows"]),
+            "? rows" if relation["rows"] is None else counted(relation["rows"], "row"),
             "" if relation["bytes"] is None else size(relation["bytes"]),
             f"version {relation['version']}",
             f"at {_clock(relation['last_refresh'])}" if relation["last_refresh"] else "",
@@ -197,7 +198,7 @@ def _stream_words(relation: Mapping[str, Any]) -> str:
     if relation["watermark"]:
         words.append(f"watermark {relation['watermark']}")
     if relation["late"]:
-        words.append(f"{_rows(relation['late'])} late")
+        words.append(f"{counted(relation['late'], 'row')} late")
     return ", ".join(words)
 
 
@@ -213,7 +214,7 @@ def _connector_lines(state: Status) -> list[str]:
     cells = [
         (
             name,
-            f"{_rows(connector['rows'])} read",
+            f"{counted(connector['rows'], 'row')} read",
             *([_behind(connector["behind"])] if tells_lag else []),
             f"{connector['rejected']:,} bad kept aside" if connector["rejected"] else "",
             f"at {_clock(connector['last_read'])}" if connector["last_read"] else "",
@@ -227,14 +228,14 @@ def _connector_lines(state: Status) -> list[str]:
 def _behind(messages: int | None) -> str:
     if messages is None:
         return ""
-    return f"{messages:,} message{'' if messages == 1 else 's'} behind"
+    return f"{counted(messages, 'message')} behind"
 
 
 def _sink_lines(state: Status) -> list[str]:
     cells = [
         (
             name,
-            f"{_rows(sink['rows'])} sent",
+            f"{counted(sink['rows'], 'row')} sent",
             f"last at {_time(datetime.fromisoformat(sink['sent_at']))}"
             if sink["sent_at"]
             else "nothing yet",
@@ -252,7 +253,7 @@ def _sink_words(sink: Mapping[str, Any]) -> str:
         words.append("FAILS")
     elif sink["is_behind"]:
         count = sink["versions_behind"]
-        lag = f" by {count} version{'' if count == 1 else 's'}" if count else ""
+        lag = f" by {counted(count, 'version')}" if count else ""
         state = "cutting over" if sink["state"] == "cutting over" else f"behind{lag}"
         words.append(f"{state}: the next tick sends")
     if sink["mode"] != "difference":
@@ -271,10 +272,6 @@ def _aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _since(at: datetime | None) -> str:

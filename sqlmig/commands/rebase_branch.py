@@ -11,6 +11,7 @@ from sqlmig.errors import Location, RevisionError
 from sqlmig.revisions.errors import listed
 from sqlmig.revisions.graph import RevisionGraph, RevisionNode
 from sqlmig.revisions.identifier import resolve
+from sqlmig.wording import counted
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,9 @@ def _choice(project: Project, graph: RevisionGraph) -> tuple[str, str]:
     heads = graph.heads
     if len(heads) != 2:
         raise RevisionError(
-            f"there {'is' if len(heads) == 1 else 'are'} {len(heads) or 'no'} "
-            f"head{'' if len(heads) == 1 else 's'}, and a rebase is of one of two",
+            f"there {'is' if len(heads) == 1 else 'are'} "
+            + (counted(len(heads), "head") if heads else "no heads")
+            + ", and a rebase is of one of two",
             hint="`sqlmig rebase REV --onto REV` names both",
         )
     ways = [(heads[0], heads[1]), (heads[1], heads[0])]

@@ -10,6 +10,7 @@ import re
 from sqlmig.errors import RevisionError
 from sqlmig.revisions.errors import listed
 from sqlmig.revisions.graph import RevisionGraph
+from sqlmig.wording import counted
 
 RESERVED = frozenset({"base", "current", "deployed", "head", "heads", "working"})
 
@@ -244,7 +245,7 @@ def _walk(
             return name
         else:
             raise RevisionError(
-                f"`{text}` leads too far: only {done} step{'' if done == 1 else 's'} "
+                f"`{text}` leads too far: only {counted(done, 'step')} "
                 f"{'up' if steps > 0 else 'down'} from `{start or 'base'}`"
             )
     return name
