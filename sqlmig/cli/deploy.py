@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,14 +12,28 @@ from sqlmig import commands
 from sqlmig.cli.annotations import annotate
 from sqlmig.cli.app import PlainArguments, global_options, opened
 from sqlmig.cli.durations import DURATION, TIME
-from sqlmig.cli.output import is_interactive, painted, print_json, say, to_json
+from sqlmig.cli.outcomes import print_unfinished, report, told_plan, unfinished_json
+from sqlmig.cli.output import is_interactive, painted, print_json, say
 
 if TYPE_CHECKING:
-    from sqlmig.commands.deploy import Deployed
-    from sqlmig.planning.preview import Preview
     from sqlmig.planning.steps import Plan
 
-_WAITS = 3
+_allow_unknown = click.option(
+    "--allow-unknown-revision",
+    "allow_unknown",
+    is_flag=True,
+    help="Take a deployed revision back that has no file here.",
+)
+_allow_destructive = click.option(
+    "--allow-destructive", is_flag=True, help="Run steps that lose rows, too."
+)
+_stop_timeout = click.option(
+    "--stop-timeout",
+    type=DURATION,
+    metavar="5m",
+    help="How long the tick under way may take to end; by default the target's.",
+)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 
 
 @click.command("plan", cls=PlainArguments)
@@ -64,12 +78,7 @@ _WAITS = 3
     metavar="N",
     help="Rows of each kind that --preview shows; 0 for counts alone.",
 )
-@click.option(
-    "--allow-unknown-revision",
-    "allow_unknown",
-    is_flag=True,
-    help="Take a deployed revision back that has no file here.",
-)
+@_allow_unknown
 @click.option(
     "--ref",
     metavar="REF",
@@ -114,7 +123,7 @@ def plan_command(
         at=at,
     )
     preview = commands.preview(project, plan, samples=samples) if with_preview else None
-    text = _told(plan, "json" if as_json else style, verbose=verbose, preview=preview)
+    text = told_plan(plan, "json" if as_json else style, verbose=verbose, preview=preview)
     if output is None:
         click.echo(painted(text) if style == "text" and not as_json else text, nl=False)
     else:
@@ -126,21 +135,6 @@ def plan_command(
         click.get_current_context().exit(4)
 
 
-def _told(plan: Plan, style: str, *, verbose: bool, preview: Preview | None) -> str:
-    from sqlmig.planning import explain
-
-    if style == "json":
-        data = plan.to_dict()
-        # the frozen texts are in the revision files; a reader of the plan wants the plan
-        data.pop("stages")
-        data["ups"] = [{k: v for k, v in up.items() if k != "text"} for up in data["ups"]]
-        if preview is not None:
-            data["preview"] = preview.to_dict()
-        return to_json(data) + "\n"
-    tell = explain.to_markdown if style == "markdown" else explain.to_text
-    return tell(plan, verbose=verbose, preview=preview)
-
-
 @click.command("upgrade", cls=PlainArguments)
 @click.argument("rev", metavar="[REV]", default="head")
 @click.option(
@@ -149,23 +143,13 @@ def _told(plan: Plan, style: str, *, verbose: bool, preview: Preview | None) -> 
     help="What to do with a plan that changes something; by default the target's.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Go on without asking.")
-@click.option("--allow-destructive", is_flag=True, help="Run steps that lose rows, too.")
-@click.option(
-    "--allow-unknown-revision",
-    "allow_unknown",
-    is_flag=True,
-    help="Take a deployed revision back that has no file here.",
-)
-@click.option(
-    "--stop-timeout",
-    type=DURATION,
-    metavar="5m",
-    help="How long the tick under way may take to end; by default the target's.",
-)
+@_allow_destructive
+@_allow_unknown
+@_stop_timeout
 @click.option(
     "--at", type=TIME, metavar="TIME", help="Rows that came before pass under the old queries."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@_as_json
 @global_options
 def upgrade_command(
     rev: str,
@@ -201,20 +185,15 @@ def upgrade_command(
             stop_timeout=stop_timeout,
             at=at,
         )
-    _report(result, as_json=as_json)
+    report(result, as_json=as_json)
 
 
 @click.command("downgrade", cls=PlainArguments)
 @click.argument("rev", metavar="REV")
 @click.option("-y", "--yes", is_flag=True, help="Accepted for scripts; downgrade does not ask.")
-@click.option("--allow-destructive", is_flag=True, help="Run steps that lose rows, too.")
-@click.option(
-    "--stop-timeout",
-    type=DURATION,
-    metavar="5m",
-    help="How long the tick under way may take to end; by default the target's.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@_allow_destructive
+@_stop_timeout
+@_as_json
 @global_options
 def downgrade_command(
     rev: str, yes: bool, allow_destructive: bool, stop_timeout: float | None, as_json: bool
@@ -235,12 +214,12 @@ def downgrade_command(
             observer=observer,
             stop_timeout=stop_timeout,
         )
-    _report(result, as_json=as_json)
+    report(result, as_json=as_json)
 
 
 @click.command("approve")
 @click.argument("plan", metavar="[PLAN]", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@_as_json
 @global_options
 def approve_command(plan: str | None, as_json: bool) -> None:
     """Carry out the plan that waits for approval.
@@ -253,7 +232,7 @@ def approve_command(plan: str | None, as_json: bool) -> None:
 
     with progress() as observer:
         result = commands.approve(opened(), plan, observer=observer)
-    _report(result, as_json=as_json)
+    report(result, as_json=as_json)
 
 
 @click.command("reject")
@@ -284,7 +263,7 @@ def repair_command(resume: bool, rollback: bool, as_json: bool) -> None:
     with progress() as observer:
         unfinished = commands.repair(project, resume=resume, rollback=rollback, observer=observer)
     if as_json:
-        print_json(_unfinished(unfinished))
+        print_json(unfinished_json(unfinished))
         return
     if unfinished is None:
         say("No plan is unfinished.")
@@ -296,17 +275,7 @@ def repair_command(resume: bool, rollback: bool, as_json: bool) -> None:
             f"{now.entry.revision if now.entry else 'base'} is deployed."
         )
         return
-    from sqlmig.planning.explain import describe_action
-    from sqlmig.planning.steps import action_from_dict
-
-    click.echo(
-        f"plan {unfinished.id}, to {unfinished.target or 'base'}, begun {unfinished.at:%F %T} UTC"
-    )
-    for step in unfinished.plan["steps"]:
-        progress_of = unfinished.steps.get(step["number"])
-        word = progress_of.status.value if progress_of else ""
-        click.echo(f"  {word:<8}{step['number']:>3}  {describe_action(action_from_dict(step))}")
-    say("\nhint: `sqlmig repair --resume` goes on, `sqlmig repair --rollback` takes it back")
+    print_unfinished(unfinished)
 
 
 @click.command("stamp", cls=PlainArguments)
@@ -332,83 +301,3 @@ def _confirm(plan: Plan) -> bool:
 
     say(to_text(plan))
     return click.confirm("Carry it out?", default=False, err=True)
-
-
-def _report(result: Deployed, *, as_json: bool) -> None:
-    context = click.get_current_context()
-    plan = result.plan
-    if as_json:
-        print_json(_deployed(result))
-    if result.resumed:
-        say(f"Plan {result.resumed}, which had died under way, was finished first.")
-    if result.taken_back:
-        say(f"Plan {result.taken_back}, which had died under way, was taken back.")
-    if result.status == "nothing_to_do":
-        say(f"Nothing to do: {plan.target or 'base'} is deployed.")
-        return
-    if result.status == "awaiting_approval":
-        from sqlmig.planning.explain import to_text
-
-        say(to_text(plan))
-        say(f"AwaitingApproval: plan {plan.id} is recorded, and nothing was run.")
-        carry, turn = f"`sqlmig approve {plan.id}`", f"`sqlmig reject {plan.id}`"
-        say(f"\nhint: {carry} carries it out, {turn} turns it down")
-        context.exit(_WAITS)
-    failures = result.tick.failures if result.tick else {}
-    say(f"{plan.target or 'base'} is deployed.")
-    if failures:
-        names = ", ".join(f"`{name}`" for name in sorted(failures))
-        say(
-            f"\nerror: the tick after it failed for {names}\n\n"
-            "hint: mend the cause; `sqlmig run --once` ticks again"
-        )
-        context.exit(1)
-
-
-def _deployed(result: Deployed) -> dict[str, Any]:
-    tick = result.tick
-    return {
-        "status": result.status,
-        "plan": result.plan.id,
-        "direction": result.plan.direction,
-        "deployed": result.plan.deployed,
-        "target": result.plan.target,
-        "diff": result.plan.diff.to_json(),
-        "resumed": result.resumed,
-        "taken_back": result.taken_back,
-        "tick": None if tick is None else tick_json(tick),
-    }
-
-
-def tick_json(tick: Any) -> dict[str, Any]:
-    """A tick as JSON."""
-    return {
-        "ingested": {
-            name: {"rows": rows, "rejected": rejected}
-            for name, (rows, rejected) in sorted(tick.ingested.items())
-        },
-        "refreshed": dict(sorted(tick.refreshed.items())),
-        "sent": dict(sorted(tick.sent.items())),
-        "late": dict(sorted(tick.late.items())),
-        "failures": dict(sorted(tick.failures.items())),
-    }
-
-
-def _unfinished(plan: Any) -> dict[str, Any] | None:
-    if plan is None:
-        return None
-    return {
-        "plan": plan.id,
-        "target": plan.target,
-        "begun": plan.at.isoformat(timespec="seconds"),
-        "diff": plan.program_diff,
-        "steps": [
-            {
-                **step,
-                "status": plan.steps[step["number"]].status.value
-                if step["number"] in plan.steps
-                else None,
-            }
-            for step in plan.plan["steps"]
-        ],
-    }

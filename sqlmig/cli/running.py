@@ -45,7 +45,7 @@ def run_command(once: bool, interval: float | None, until: datetime | None, as_j
 
 
 def _run_once(as_json: bool) -> None:
-    from sqlmig.cli.deploy import tick_json
+    from sqlmig.cli.outcomes import tick_json
     from sqlmig.cli.progress import progress
 
     with progress() as observer:
