@@ -7,12 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlmig.git.authorship import Authorship, read_authorship
-from tests.git.repository import alone, commit, git
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
+from tests.git.repository import commit, git
 
 
 @pytest.fixture

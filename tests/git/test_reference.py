@@ -8,12 +8,7 @@ import pytest
 
 from sqlmig.errors import GitError
 from sqlmig.git.reference import common_ancestor, find_reference, reference
-from tests.git.repository import alone, commit, git
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(monkeypatch, tmp_path)
+from tests.git.repository import commit, git
 
 
 @pytest.fixture

@@ -69,6 +69,14 @@ def make_project(
     return commands.open_project(root)
 
 
+def deployed_project(root: Path, files: Mapping[str, str]) -> Project:
+    """A project whose pipeline/ is frozen as revision `r1` and deployed."""
+    project = make_project(root, files)
+    commands.revision(project, "first", rev_id="r1")
+    commands.upgrade(project, "head")
+    return project
+
+
 def with_hook(project: Project, name: str, line: str, *, empty: bool = False) -> Project:
     """The project with a new revision of what is in pipeline/, whose `up` does one thing."""
     new = commands.revision(project, name, rev_id=name, empty=empty)

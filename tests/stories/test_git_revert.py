@@ -29,10 +29,9 @@ THIRD = FIRST + "CREATE MATERIALIZED VIEW counts AS SELECT count(*) AS n FROM or
 FOURTH = FIRST + "CREATE MATERIALIZED VIEW highest AS SELECT max(amount) AS top FROM orders;\n"
 
 
-def test_reverting_a_merge_and_deploying_takes_the_pipeline_back(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spark: SparkSession
-) -> None:
-    # given a deployed pipeline with rows, and a change on a branch that was merged and deployed
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spark: SparkSession) -> Path:
+    """A project in a repository: `FIRST` is deployed from `main` as aaaa1111, and has two rows."""
     alone(monkeypatch, tmp_path)
     root = tmp_path / "shop"
     project = make_project(root, {"all.sql": FIRST})
@@ -42,7 +41,12 @@ def test_reverting_a_merge_and_deploying_takes_the_pipeline_back(
     commit(root, "first")
     commands.upgrade(project)
     commands.execute(project, "INSERT INTO orders VALUES (1, 10), (2, 20)")
-    commands.run(project)
+    return root
+
+
+def test_reverting_a_merge_and_deploying_takes_the_pipeline_back(root: Path) -> None:
+    # given a change on a branch that was merged and deployed
+    commands.run(opened(root))
     branch(root, "second", "bbbb2222", SECOND)
     git(root, "merge", "--quiet", "--no-ff", "-m", "merge second", "second")
     merged = git(root, "rev-parse", "HEAD")
@@ -77,19 +81,8 @@ def test_reverting_a_merge_and_deploying_takes_the_pipeline_back(
     assert totals(root) == 31
 
 
-def test_a_branch_that_was_deployed_is_left_for_another_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_branch_that_was_deployed_is_left_for_another_one(root: Path) -> None:
     # given a branch that is deployed, and another change on main
-    alone(monkeypatch, tmp_path)
-    root = tmp_path / "shop"
-    project = make_project(root, {"all.sql": FIRST})
-    (root / ".gitignore").write_text("warehouse/\n.sqlmig/\n")
-    git(root, "init", "--quiet", "--initial-branch=main")
-    commands.revision(project, "first", rev_id="aaaa1111")
-    commit(root, "first")
-    commands.upgrade(project)
-    commands.execute(project, "INSERT INTO orders VALUES (1, 10), (2, 20)")
     branch(root, "third", "cccc3333", THIRD)
     git(root, "checkout", "--quiet", "third")
     deploy(root)

@@ -10,7 +10,7 @@ from sqlmig import commands
 from sqlmig.commands import Project
 from sqlmig.planning.explain import to_text
 from sqlmig.planning.preview import Preview
-from tests.stories.school import contents, make_project, write_pipeline
+from tests.stories.school import contents, deployed_project, write_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,9 +67,7 @@ def test_the_rows_that_a_preview_tells_are_those_that_the_upgrade_makes(
     tmp_path: Path, spark: SparkSession
 ) -> None:
     # given: a pipeline with rows, one of which no tick has seen
-    project = make_project(tmp_path, {"all.sql": BEFORE})
-    commands.revision(project, "first", rev_id="r1")
-    commands.upgrade(project, "head")
+    project = deployed_project(tmp_path, {"all.sql": BEFORE})
     commands.execute(project, STUDENTS)
     commands.execute(project, GRADES)
     commands.run(project)
@@ -166,9 +164,7 @@ def test_streaming_tables_keep_their_rows_and_what_only_a_hook_knows_is_left_out
     tmp_path: Path, spark: SparkSession
 ) -> None:
     # given
-    project = make_project(tmp_path, {"all.sql": STREAMS})
-    commands.revision(project, "first", rev_id="r1")
-    commands.upgrade(project, "head")
+    project = deployed_project(tmp_path, {"all.sql": STREAMS})
     commands.execute(project, "INSERT INTO people VALUES (1, 'Alice'), (2, 'Bob')")
     commands.execute(
         project,
