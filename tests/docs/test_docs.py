@@ -228,17 +228,22 @@ def test_every_make_target_is_one() -> None:
             assert re.search(rf"^{name}:", makefile, re.MULTILINE), f"{page}: make {name}"
 
 
-def test_every_pain_names_tests_that_there_are() -> None:
+def test_every_pain_names_its_story_and_tests_that_there_are() -> None:
     _, *sections = read("docs/pains.md").split("\n## ")
-    for section in sections:
+    stories = re.findall(r"^def (test_\w+)", read("tests/cli/test_pains.py"), re.MULTILINE)
+    titles = [section.partition("\n")[0] for section in sections]
+    names = [re.sub(r"\W+", "_", title.replace("'", "").lower()) for title in titles]
+    assert stories == [f"test_{name}" for name in names[:-1]]
+    for section, name in zip(sections, names, strict=True):
         _, shown, tests = section.partition("\nShown by ")
+        assert tests.startswith(f"`test_{name}`; ") or name == names[-1]
         paths = re.findall(r"`(tests/[\w/.]+)`", tests)
         assert shown, section
         assert paths, section
         texts = [p.read_text(encoding="utf-8") for p in map(ROOT.joinpath, paths) if p.is_file()]
         assert all((ROOT / path).exists() for path in paths), section
-        for name in re.findall(r"`(test_\w+)`", tests):
-            assert any(f"def {name}(" in text for text in texts), name
+        for test in set(re.findall(r"`(test_\w+)`", tests)) - set(stories):
+            assert any(f"def {test}(" in text for text in texts), test
 
 
 @pytest.mark.parametrize("page", PAGES)
