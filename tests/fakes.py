@@ -1009,10 +1009,18 @@ class Pipeline:
                 if folder in self.world.tables
             },
             "detached connectors": sorted(now.cut.detached_connectors),
-            "sinks": {n: (s.offsets, s.batch, s.sent) for n, s in now.cut.sinks.items()},
+            "sinks": {
+                n: (s.offsets, s.batch, self._pinned(s.sent)) for n, s in now.cut.sinks.items()
+            },
             "detached sinks": sorted(now.cut.detached_sinks),
             "is unfinished": now.unfinished is not None,
         }
+
+    def _pinned(self, pinned: PinnedContents | None) -> tuple[str, list[str]] | None:
+        """Folder and rows; a table that a dead process had begun has them at a later version."""
+        if pinned is None:
+            return None
+        return pinned.folder, sorted(self.world.tables[pinned.folder][pinned.version].contents)
 
     def _hop(self, name: str, hook: str) -> Hop:
         revision = self.revisions[name]
