@@ -39,6 +39,7 @@ from sqlmig.planning.table_steps import ConvertTable, FillColumns, LayOut, Rebui
 from sqlmig.planning.volume import size
 from sqlmig.planning.wrapping import wrapped
 from sqlmig.program.diff import ProgramDiff
+from sqlmig.wording import counted
 
 _ACTION_WIDTH = 40
 """The longest action that has its reason beside it; below a longer one it begins a new line."""
@@ -235,7 +236,7 @@ def to_markdown(plan: Plan, *, verbose: bool = False, preview: Preview | None = 
 def _volume(volume: Volume) -> str:
     if volume.rows is None:
         return f"{volume.relation}"
-    rows = f"{volume.rows:,} row{'' if volume.rows == 1 else 's'}"
+    rows = counted(volume.rows, "row")
     if volume.bytes is None:
         return f"{volume.relation} ({rows})"
     return f"{volume.relation} ({rows}, {size(volume.bytes)})"

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from sqlmig.planning.preview import Difference, Preview
+from sqlmig.wording import counted
 
 _LONGEST = 60
 """The longest value that is shown whole."""
@@ -60,7 +61,7 @@ def summary(difference: Difference) -> str:
     if difference.unknown:
         return f"not previewed: {difference.unknown}"
     if difference.is_empty:
-        return f"the same {_rows(difference.after or 0)}"
+        return f"the same {counted(difference.after or 0, 'row')}"
     parts = [
         f"{count:,} {word}"
         for count, word in (
@@ -72,7 +73,9 @@ def summary(difference: Difference) -> str:
     ]
     parts += [f"column {name} added" for name in difference.new_columns]
     parts += [f"column {name} dropped" for name in difference.lost_columns]
-    told = f"{', '.join(parts)}; {difference.before or 0:,} -> {_rows(difference.after or 0)}"
+    told = (
+        f"{', '.join(parts)}; {difference.before or 0:,} -> {counted(difference.after or 0, 'row')}"
+    )
     by = f", told apart by {', '.join(difference.key)}" if difference.changed else ""
     return told + by
 
@@ -125,10 +128,6 @@ def _value(value: Any) -> str:
     else:
         text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _fenced(lines: list[str]) -> list[str]:

@@ -24,9 +24,10 @@ from sqlmig.planning.steps import (
 from sqlmig.planning.table_change import TableChange, table_change
 from sqlmig.planning.table_steps import ConvertTable
 from sqlmig.planning.undo import WayBack, find_way_back
-from sqlmig.planning.volume import count_rows, rewriting
+from sqlmig.planning.volume import rewriting
 from sqlmig.program.canonical import fingerprint
 from sqlmig.program.model import RelationKind, Table
+from sqlmig.wording import counted
 
 _TABLE = RelationKind.TABLE.value
 
@@ -225,7 +226,7 @@ def _empty(
     draft.states[name] = replace(after, rows=0, bytes=0, layout=())
     draft.fresh[name] = EMPTIED
     draft.returned.discard(name)
-    rows = "all rows" if state.rows is None else count_rows(state.rows)
+    rows = "all rows" if state.rows is None else counted(state.rows, "row")
     draft.add(
         EmptyTable(name, number),
         cause,

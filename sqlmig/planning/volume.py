@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlmig.wording import counted
+
 
 def size(count: int) -> str:
     """Bytes in words: `1.4 MiB`."""
@@ -13,15 +15,10 @@ def size(count: int) -> str:
     return f"{value:.1f} TiB"
 
 
-def count_rows(rows: int) -> str:
-    """A number of rows: `1 row`, `2,000 rows`."""
-    return "1 row" if rows == 1 else f"{rows:,} rows"
-
-
 def rewriting(rows: int | None, size_in_bytes: int | None) -> str:
     """What it costs to write rows anew; None where the number is not known."""
     if rows == 0:
         return "metadata only"
     if rows is None:
         return "rewrites all rows"
-    return f"rewrites {count_rows(rows)}, {size(size_in_bytes or 0)}"
+    return f"rewrites {counted(rows, 'row')}, {size(size_in_bytes or 0)}"

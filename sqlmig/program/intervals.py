@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 
 from sqlmig.program.lexer import STRING, Token, string_value
+from sqlmig.wording import counted
 
 _EPOCH = datetime(1970, 1, 1)
 _SECOND = 1_000_000
@@ -55,7 +56,7 @@ def interval_text(length: int) -> str:
     units = (unit for unit in _UNITS if unit != "week" and length % _UNITS[unit] == 0)
     *_, unit = units
     count = length // _UNITS[unit]
-    return f"{count:,} {unit}{'' if count == 1 else 's'}"
+    return counted(count, unit)
 
 
 def time_text(at: int) -> str:

@@ -17,6 +17,7 @@ from sqlmig.spark.casting import Cast, Caster
 from sqlmig.spark.names import quoted
 from sqlmig.spark.tables import default_sql, storage_type
 from sqlmig.stored import StoredColumn, StoredTable
+from sqlmig.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -117,7 +118,7 @@ def find_misfits(
         F.count(F.lit(1)),
         *(F.count(F.when(F.expr(check.condition), 1)) for check in checks),
     ).collect()[0]
-    total = f"{counts[0]:,} row{'' if counts[0] == 1 else 's'}"
+    total = counted(counts[0], "row")
     misfits = []
     for check, count in zip(checks, list(counts)[1:], strict=True):
         if count:
@@ -203,7 +204,7 @@ def _repeated(rows: DataFrame, table: Table, found: Sequence[Conversion]) -> lis
     return [
         Misfit(
             f"`{table.name}`: the key ({', '.join(table.primary_key)}) would be there more than "
-            f"once {total[0]:,} time{'' if total[0] == 1 else 's'}, in {total[1]:,} rows: {listed}"
+            f"once {counted(total[0], 'time')}, in {total[1]:,} rows: {listed}"
         )
     ]
 
