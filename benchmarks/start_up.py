@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from measuring import Figure, command, in_turns
-from projects import FIRST_DAY, make_project, write_revisions
+from projects import FIRST_DAY, commit_all, make_project, write_revisions
 
 from sqlmig import commands
 
@@ -74,6 +74,7 @@ def _sqlmig_project(root: Path, count: int) -> Path:
     commands.stamp(commands.open_project(root), ids[-1])
     (root / "pipeline" / "school.sql").write_text(PIPELINE.replace("60", "50"), encoding="utf-8")
     commands.revision(commands.open_project(root), "a lower mark passes")
+    commit_all(root)
     return root
 
 

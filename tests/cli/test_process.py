@@ -156,7 +156,7 @@ def on_a_terminal(shell: Shell, *words: str, answer: str = "", **environment: st
 
 def test_a_terminal_shows_colours_and_no_color_takes_them_out(school: Shell) -> None:
     told = on_a_terminal(school, "diff", NO_COLOR="")
-    assert told.startswith("\x1b[33m~\x1b[0m view honours: ")
+    assert told.startswith("\x1b[33m~\x1b[0m materialized view honours: ")
     assert "\x1b[31m\x1b[1merror:\x1b[0m" in on_a_terminal(school, "show", "nope", NO_COLOR="")
 
     assert on_a_terminal(school, "diff", NO_COLOR="1").startswith("~ materialized view honours: ")
