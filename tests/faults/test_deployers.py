@@ -164,9 +164,7 @@ def test_of_five_deployers_at_once_one_applies_and_four_are_told(
     assert everything(root) == undisturbed.at_r1
 
 
-def paused_on_the_way(
-    undisturbed: Undisturbed, folder: Path
-) -> tuple[Path, subprocess.Popen[str]]:
+def paused_on_the_way(undisturbed: Undisturbed, folder: Path) -> tuple[Path, subprocess.Popen[str]]:
     """A project with a lease of two seconds, whose downgrade was stopped before it had ended.
 
     It lasts a second or so: on a busy machine it may be over before anyone sees it begin.
