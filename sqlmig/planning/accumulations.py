@@ -135,7 +135,7 @@ def plan_accumulation(draft: Draft, view: View, decisions: dict[str, Decision]) 
     if decision.strategy == "restore":
         _restore(draft, name, draft.deployment.relation_history[_key(draft, name)])
         return True
-    again = find_repetition(draft, view, state)
+    again = find_repetition(draft, view.reads, state)
     if decision.asked is None and again is not None:
         if not again.is_rebuilt:
             draft.warnings.append(f"`{name}` is computed: `{again.table}` begins empty")

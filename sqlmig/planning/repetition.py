@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.draft import Draft
-from sqlmig.program.model import View
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,17 @@ class Repetition:
         return f"the rows of `{self.table}` come again from its sources"
 
 
-def find_repetition(draft: Draft, view: View, state: RelationState) -> Repetition | None:
-    """The first table, by name, whose rows have passed in `view` and would pass once more.
+def find_repetition(draft: Draft, reads: Iterable[str], state: RelationState) -> Repetition | None:
+    """The first of `reads`, by name, whose rows have passed and would pass once more.
 
     A table that is emptied gets its sources' rows again.
 
     Args:
-        state: the view's; it takes rows in.
+        reads: what a view takes rows in from; what a streaming table reads besides its streams
+            is none of it. state: the view's.
     """
     fed = {source.table for source in draft.target.sources.values()}
-    for read in sorted(view.reads & fed & draft.fresh.keys()):
+    for read in sorted(fed.intersection(reads) & draft.fresh.keys()):
         if read in draft.states and draft.states[read].folder in state.passed:
             return Repetition(read, read in draft.rebuilt)
     return None

@@ -241,7 +241,7 @@ def _again(
     for stream in view.streams:
         if stream in decisions and decisions[stream].strategy != "in place":
             return Decision("rebuild", f"its stream `{stream}` is made anew")
-    again = find_repetition(draft, view, state)
+    again = find_repetition(draft, view.streams, state)
     if again is None:
         return None
     if not again.is_rebuilt:
