@@ -71,7 +71,7 @@ def _list(findings: Findings) -> None:
     for each in findings.removed:
         what = "all" if each.is_whole else "old"
         click.echo(
-            f"{what}  {each.place.kind}/{each.place.name}  {_files(each.files)}  "
+            f"{what}  {each.place.kind}/{each.place.name}  {counted(each.files, 'file')}  "
             f"{size(each.bytes)}  {each.why}"
         )
 
@@ -79,8 +79,4 @@ def _list(findings: Findings) -> None:
 def _total(findings: Findings) -> str:
     from sqlmig.planning.volume import size
 
-    return f"{_files(findings.files)}, {size(findings.bytes)}"
-
-
-def _files(count: int) -> str:
-    return counted(count, "file")
+    return f"{counted(findings.files, 'file')}, {size(findings.bytes)}"
