@@ -7,6 +7,7 @@ MAKEFLAGS += --no-print-directory
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+CLASSES := $(VENV)/spark-classes.jsa
 
 # The first Python >= 3.10 with venv; PYTHON=... chooses another.
 CANDIDATES := $(PYTHON) python3 python3.13 python3.12 python3.11 python3.10 python
@@ -30,25 +31,25 @@ example-kafka: java $(INSTALLED) ## change a pipeline between two Kafka topics w
 	@$(BIN)/python -m example_project.kafka.walkthrough
 
 test: java $(INSTALLED) ## lint, types, layout and all tests, the slow ones included
-	@$(MAKE) lint
+	@$(MAKE) -j2 lint $(CLASSES)
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 test-fast: $(INSTALLED) ## the tests that start neither Spark nor other processes
 	@$(BIN)/python -m pytest -m "not spark and not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
-faults: java $(INSTALLED) ## kill, pause and fill up: 200 seeded runs of each kind (RUNS=...)
+faults: java $(INSTALLED) $(CLASSES) ## kill, pause and fill up: 200 seeded runs of each kind (RUNS=...)
 	@SQLMIG_FAULT_RUNS=$(or $(RUNS),200) SQLMIG_CLUSTERS=standalone,connect $(BIN)/python -m pytest tests/faults $(PYTEST_ARGS)
 
-clusters: java $(INSTALLED) ## the stories on local Spark, a standalone cluster and Spark Connect
+clusters: java $(INSTALLED) $(CLASSES) ## the stories on local Spark, a standalone cluster and Spark Connect
 	@SQLMIG_CLUSTERS=local,standalone,connect $(BIN)/python -m pytest tests/cluster $(PYTEST_ARGS)
 
-github-story: java $(INSTALLED) ## run the workflows' commands: pull request, plan, merge, deploy, revert
+github-story: java $(INSTALLED) $(CLASSES) ## run the workflows' commands: pull request, plan, merge, deploy, revert
 	@$(BIN)/python -m pytest tests/github tests/cluster/test_github.py $(PYTEST_ARGS)
 
 workflows: $(INSTALLED) ## actionlint on our workflows and those of `sqlmig init` (needs Go)
 	@$(BIN)/python -m tests.github.actionlint
 
-stories: java $(INSTALLED) ## every example of the systems that sqlmig equals, with the numbers worked out
+stories: java $(INSTALLED) $(CLASSES) ## every example of the systems that sqlmig equals, with the numbers worked out
 	@$(BIN)/python -m pytest -m example $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 lint: $(INSTALLED) ## ruff, mypy --strict, import-linter
@@ -77,6 +78,9 @@ clean: ## remove the virtual environment and what builds and tests left
 # sqlmig's own check, which needs nothing but a Python: said before anything is downloaded.
 java:
 	@python=$$($(FIND_PYTHON)); if [ -n "$$python" ]; then "$$python" -m sqlmig.spark.java; fi
+
+$(CLASSES): $(INSTALLED)
+	@$(BIN)/python -m tests.java
 
 $(INSTALLED): pyproject.toml sqlmig/__init__.py
 	@python=$$($(FIND_PYTHON)); \

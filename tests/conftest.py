@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import java
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -23,6 +25,9 @@ settings.register_profile(
 )
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+
+# Every JVM that pyspark or `spark-submit` starts, in this process and in those it starts.
+os.environ["SPARK_SUBMIT_OPTS"] = java.submit_options()
 
 LONGEST_FIRST = ("stories", "cluster", "faults", "kafka", "spark")
 """Folders whose files begin before all others, which then fill what is left of the processes."""
@@ -48,16 +53,6 @@ def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-# For a JVM that sees a handful of rows: no threads of a collector, one partition, and no query
-# compiled to Java. It lives long enough for its own compiler to pay.
-SMALL_AND_SHORT = {
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark with Delta for all tests: starting one takes seconds."""
@@ -65,7 +60,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from sqlmig.spark.session import close_sessions, open_session
 
     log = tmp_path_factory.mktemp("spark") / "spark.log"
-    target = {"master": "local[*]", "conf": SMALL_AND_SHORT}
+    # It lives long enough for its own compiler to pay.
+    conf = {**java.SMALL, "spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
+    target = {"master": "local[*]", "conf": conf}
     yield open_session(target, app_name="sqlmig tests", log_path=log, packages=(AVRO, KAFKA))
     close_sessions()
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.cluster.servers import SHORT_LIVED
+from tests.java import SHORT_LIVED, mapping
 
 CLUSTERS = os.environ.get("SQLMIG_CLUSTERS", "connect").split(",")
 """`make clusters` names all three; the others take a quarter of an hour."""
@@ -15,7 +15,7 @@ ON_LOOPBACK = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.executor.cores": "1",
-    "spark.executor.extraJavaOptions": SHORT_LIVED,
+    "spark.executor.extraJavaOptions": f"{SHORT_LIVED} {mapping()}",
     "spark.executor.memory": "512m",
 }
 """Half of each worker, so that two applications have room beside each other."""

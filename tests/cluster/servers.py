@@ -19,10 +19,9 @@ from pathlib import Path
 
 from sqlmig.spark.jars import DELTA, JarCache, cache_folder
 from sqlmig.spark.settings import DELTA_CATALOG, DELTA_EXTENSION, LOG4J
+from tests.java import SHORT_LIVED, mapping
 
 ROOT = Path(__file__).parents[2]
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM that lives minutes: compile quickly rather than well."""
 SMALL = {
     "spark.driver.extraJavaOptions": SHORT_LIVED,
     "spark.driver.memory": "1g",
@@ -68,7 +67,7 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Standalone]:
 
 
 _PLACE = ("--host", "127.0.0.1", "--webui-port", "0")
-_DAEMON = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED}
+_DAEMON = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": f"{SHORT_LIVED} {mapping()}"}
 
 
 @contextmanager

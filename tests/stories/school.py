@@ -11,9 +11,14 @@ from typing import Any
 from sqlmig import commands
 from sqlmig.cli.output import to_json
 from sqlmig.commands import Project
+from tests.java import SHORT_LIVED, SMALL, submit_options
 
-# A process that lives seconds: compile its Java quickly rather than well.
-QUICK_JAVA = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+# The environment of a process that lives seconds.
+QUICK_JAVA = {
+    **os.environ,
+    "JAVA_TOOL_OPTIONS": SHORT_LIVED,
+    "SPARK_SUBMIT_OPTS": submit_options(SMALL),
+}
 
 CONFIG = """\
 pipeline: {name}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import re
 import shutil
 import signal
@@ -16,13 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SMALL_AND_SHORT
 from tests.docs.pages import ROOT, blocks
 from tests.stories.school import QUICK_JAVA
 
 EXAMPLE = Path("example_project") / "kafka"
 WALK = (sys.executable, "-m", "example_project.kafka.walkthrough")
-MASTER = '{master: "local[*]"}'
 
 
 @pytest.fixture
@@ -30,11 +27,6 @@ def project(tmp_path: Path) -> Path:
     """The example in a folder of its own, with a Spark that is quick with few rows."""
     left_out = shutil.ignore_patterns("warehouse", "__pycache__")
     shutil.copytree(ROOT / "example_project", tmp_path / "example_project", ignore=left_out)
-    config = tmp_path / EXAMPLE / "sqlmig.yml"
-    text = config.read_text(encoding="utf-8")
-    assert MASTER in text
-    quick = json.dumps({"master": "local[*]", "conf": SMALL_AND_SHORT})
-    config.write_text(text.replace(MASTER, quick), encoding="utf-8")
     return tmp_path
 
 
