@@ -37,7 +37,7 @@ DROPPED = """\
 CREATE TABLE names (id BIGINT, name STRING);
 CREATE SOURCE roll INTO names USING json OPTIONS (path 'roll');
 """
-TICKS = 12
+TICKS = 8
 
 
 def data_files(project: Project, folder: str) -> int:
