@@ -13,12 +13,9 @@ from sqlmig.cli.output import to_json
 from sqlmig.commands import Project
 from tests.java import SHORT_LIVED, SMALL, submit_options
 
-# The environment of a process that lives seconds.
-QUICK_JAVA = {
-    **os.environ,
-    "JAVA_TOOL_OPTIONS": SHORT_LIVED,
-    "SPARK_SUBMIT_OPTS": submit_options(SMALL),
-}
+# The environment of a process that lives seconds: with Spark as it is, and for a handful of rows.
+WHOLE_SPARK = {**os.environ, "JAVA_TOOL_OPTIONS": SHORT_LIVED}
+QUICK_JAVA = {**WHOLE_SPARK, "SPARK_SUBMIT_OPTS": submit_options(SMALL)}
 
 CONFIG = """\
 pipeline: {name}

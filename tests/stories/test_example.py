@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stories.school import QUICK_JAVA
+from tests.stories.school import WHOLE_SPARK
 
 EXAMPLE = Path(__file__).parents[2] / "example_project"
 SQLMIG = Path(sys.executable).with_name("sqlmig")
@@ -20,7 +20,7 @@ SQLMIG = Path(sys.executable).with_name("sqlmig")
 
 def run(root: Path, *command: str, expected: int = 0) -> subprocess.CompletedProcess[str]:
     """Run a command in the project, as typed."""
-    environment = {**QUICK_JAVA, "NO_COLOR": "1", "COLUMNS": "100"}
+    environment = {**WHOLE_SPARK, "NO_COLOR": "1", "COLUMNS": "100"}
     done = subprocess.run(
         command, cwd=root, capture_output=True, text=True, timeout=400, check=False, env=environment
     )
