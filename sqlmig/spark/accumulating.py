@@ -13,6 +13,7 @@ from sqlmig.ledger.cut import RelationState
 from sqlmig.planning.steps import Blocker
 from sqlmig.program.accumulation import Refusal, read_accumulation
 from sqlmig.program.model import Program, View
+from sqlmig.spark.delta import read_version, step_options
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import quoted
 from sqlmig.spark.relations import register, run_query
@@ -68,16 +69,9 @@ class AccumulatingViews:
         self._streaming.register(session, states, arrivals)
         came = run_query(session, view)
         with told(f"`{view.name}`", query=view.query, begins=view.query_location):
-            before = session.read.format("delta").option("versionAsOf", stored.version).load(path)
+            before = read_version(session, path, stored.version)
             merged = _merged(before, came, how.merges)
-            writer = merged.write.format("delta").mode("overwrite")
-            options = {
-                "txnAppId": transaction_name(mark),
-                "txnVersion": "0",
-                "userMetadata": mark.to_json(),
-            }
-            for name, value in options.items():
-                writer = writer.option(name, value)
+            writer = merged.write.format("delta").mode("overwrite").options(**step_options(mark))
             with once_only(self._warehouse, path, transaction_name(mark)):
                 writer.save(path)
         return self._warehouse.written(stored.folder, by=mark)

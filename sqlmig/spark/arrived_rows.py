@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlmig.errors import EngineError
 from sqlmig.execution.values import Arrived
 from sqlmig.ledger.cut import RelationState
+from sqlmig.spark.delta import read_version
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import quoted
 from sqlmig.spark.tables import storage_type
@@ -57,7 +58,7 @@ def arrived(
         state = states[name]
         path = warehouse.table_path(state.folder)
         with told(f"the table in folder `{state.folder}`"):
-            now = session.read.format("delta").option("versionAsOf", state.version).load(path)
+            now = read_version(session, path, state.version)
             if came.versions is None:
                 found[name] = now
             elif not came.versions:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlmig.program.model import Table
 from sqlmig.spark.changes import Target, write_changes
+from sqlmig.spark.delta import marked_once
 from sqlmig.spark.names import quoted
 from sqlmig.spark.progress import Gap
 from sqlmig.spark.raw import RawKeeper
@@ -169,9 +170,7 @@ class BatchWriter:
             )
             .write.format("delta")
             .mode("append")
-            .option("userMetadata", note)
-            .option("txnAppId", application)
-            .option("txnVersion", str(batch))
+            .options(**marked_once(note, application, batch))
             .option("delta.logRetentionDuration", "interval 3650 days")
             .save(self.rejected_path)
         )

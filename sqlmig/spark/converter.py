@@ -15,6 +15,7 @@ from sqlmig.execution.values import Mark, Misfit, Written
 from sqlmig.program.model import Table
 from sqlmig.spark.alterations import constraints, release
 from sqlmig.spark.conversion import Conversion, conversions, converted, find_misfits
+from sqlmig.spark.delta import read_version
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import delta_name
 from sqlmig.spark.sessions import Sessions, once_only, transaction_name
@@ -115,7 +116,7 @@ class TableConverter:
         session = self._sessions.fresh(mark)
         session.conf.set("spark.sql.ansi.enabled", "true")  # a cast that fails is an error
         path = self._warehouse.table_path(folder)
-        return session.read.format("delta").option("versionAsOf", version).load(path)
+        return read_version(session, path, version)
 
     def _rewrite(
         self,

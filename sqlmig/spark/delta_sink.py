@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlmig.program.sink_options import BATCH, OP
 from sqlmig.spark.batch_rows import DELETE
+from sqlmig.spark.delta import marked_once
 from sqlmig.spark.names import delta_name, quoted
 from sqlmig.spark.outgoing import Outgoing
 from sqlmig.spark.sessions import USER_METADATA, once
@@ -62,9 +63,7 @@ def _append(rows: DataFrame, batch: Outgoing) -> None:
         rows.write.format("delta")
         .mode("append")
         .option("mergeSchema", "true")
-        .option("userMetadata", batch.note)
-        .option("txnAppId", batch.application)
-        .option("txnVersion", str(batch.number))
+        .options(**marked_once(batch.note, batch.application, batch.number))
         .save(batch.place)
     )
 

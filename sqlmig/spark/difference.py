@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlmig.errors import EngineError
 from sqlmig.ledger.sink_state import PinnedContents
+from sqlmig.spark.delta import read_version
 from sqlmig.spark.names import quoted
 from sqlmig.warehouse import DeltaWarehouse
 
@@ -27,7 +28,7 @@ def contents_at(session: SparkSession, warehouse: DeltaWarehouse, at: PinnedCont
     """
     path = warehouse.table_path(at.folder)
     try:
-        return session.read.format("delta").option("versionAsOf", at.version).load(path)
+        return read_version(session, path, at.version)
     except Exception as error:
         raise EngineError(
             f"version {at.version} of the table in folder `{at.folder}` can't be read any more",

@@ -14,6 +14,7 @@ from sqlmig.planning.preview import Difference, Prospect, Way
 from sqlmig.program.model import Program, Table, View
 from sqlmig.spark.comparison import compare
 from sqlmig.spark.conversion import conversions, converted
+from sqlmig.spark.delta import read_version
 from sqlmig.spark.failures import told
 from sqlmig.spark.functions import define
 from sqlmig.spark.names import quoted
@@ -183,4 +184,4 @@ class Previewer:
     def _read(self, folder: str, version: int) -> DataFrame:
         path = self._warehouse.table_path(folder)
         with told(f"the table in folder `{folder}`"):
-            return self._session.read.format("delta").option("versionAsOf", version).load(path)
+            return read_version(self._session, path, version)

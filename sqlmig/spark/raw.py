@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from sqlmig.planning.source_options import raw_options
 from sqlmig.program.model import Source, Table
+from sqlmig.spark.delta import marked_once
 from sqlmig.spark.names import quoted
 from sqlmig.spark.streams import (
     BLOCK,
@@ -169,15 +170,8 @@ class RawKeeper:
             F.monotonically_increasing_id().alias("row"),
         )
         writer = rows.write.format("delta").mode("append")
-        options = {
-            "userMetadata": self.note,
-            "txnAppId": f"{self.application}/raw",
-            "txnVersion": str(batch),
-            "delta.enableDeletionVectors": "false",
-        }
-        for name, text in options.items():
-            writer = writer.option(name, text)
-        writer.save(self.path)
+        writer = writer.options(**marked_once(self.note, f"{self.application}/raw", batch))
+        writer.option("delta.enableDeletionVectors", "false").save(self.path)
 
 
 def kept_records(session: SparkSession, path: str, generation: int | None = None) -> DataFrame:

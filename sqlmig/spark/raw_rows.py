@@ -17,6 +17,7 @@ from sqlmig.planning.source_options import column_named
 from sqlmig.program.model import Column, Program, Table
 from sqlmig.spark.batches import REASON, ROW, BatchWriter
 from sqlmig.spark.changes import Target, winners_of
+from sqlmig.spark.delta import marked_once, read_version
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import quoted
 from sqlmig.spark.raw import RawReader, kept_records
@@ -100,7 +101,7 @@ class RawRows:
             found = [self._rows_of(session, program, table, folder, r, mark) for r in sources]
             candidates = reduce(lambda one, other: one.unionByName(other), found)
             version = self._warehouse.version(folder)
-            now = session.read.format("delta").option("versionAsOf", version).load(path)
+            now = read_version(session, path, version)
             new = [c for c in table.columns if c.name.lower() in columns]
             filled = _filled(now, candidates, table, known, new).persist()
             try:
@@ -108,8 +109,7 @@ class RawRows:
                 if count:
                     rows = filled.select(*(quoted(column) for column in now.columns))
                     writer = rows.write.format("delta").mode("overwrite")
-                    writer = writer.option("userMetadata", mark.to_json())
-                    writer = writer.option("txnAppId", application).option("txnVersion", "0")
+                    writer = writer.options(**marked_once(mark.to_json(), application))
                     with once_only(self._warehouse, path, application):
                         writer.save(path)
             finally:

@@ -19,6 +19,7 @@ from sqlmig.planning.table_change import widens
 from sqlmig.program.model import Column, Program, Table, View
 from sqlmig.spark.analysis import schema_of
 from sqlmig.spark.arrived_rows import arrived
+from sqlmig.spark.delta import step_options
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import literal, quoted
 from sqlmig.spark.relations import register, run_query
@@ -182,15 +183,9 @@ class StreamingTables:
         frame = run_query(session, view)
         with told(f"`{view.name}`", query=view.query, begins=view.query_location):
             writer = frame.write.format("delta").mode("overwrite" if condition else "append")
-            options = {
-                "txnAppId": transaction_name(mark),
-                "txnVersion": "0",
-                "userMetadata": mark.to_json(),
-            }
+            writer = writer.options(**step_options(mark))
             if condition:
-                options["replaceWhere"] = condition
-            for name, value in options.items():
-                writer = writer.option(name, value)
+                writer = writer.option("replaceWhere", condition)
             with once_only(self._warehouse, path, transaction_name(mark)):
                 writer.save(path)
 

@@ -16,6 +16,7 @@ from sqlmig.spark.alterations import (
     next_constraint,
     next_lasting_constraint,
 )
+from sqlmig.spark.delta import marked_once, read_version
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import delta_name, literal, quoted
 from sqlmig.spark.sessions import Sessions, once, once_only, transaction_name
@@ -97,7 +98,7 @@ class Tables:
                 while clause := next_lasting_constraint(self._warehouse.describe(folder)):
                     session.sql(f"ALTER TABLE {delta_name(path)} {clause}")
                 version = self._warehouse.version(folder)
-                rows = session.read.format("delta").option("versionAsOf", version).load(path)
+                rows = read_version(session, path, version)
                 with once_only(self._warehouse, path, application):
                     overwriting(rows, mark, application, columns).save(path)
         return self._warehouse.written(folder)
@@ -191,9 +192,7 @@ def overwriting(
 ) -> DataFrameWriter:
     """What writes `rows` in place of a Delta table's own, columns too, once for `application`."""
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-    options = {"userMetadata": mark.to_json(), "txnAppId": application, "txnVersion": "0"}
-    for name, value in options.items():
-        writer = writer.option(name, value)
+    writer = writer.options(**marked_once(mark.to_json(), application))
     spelled = {name.lower(): name for name in rows.columns}
     names = [spelled[name.lower()] for name in partitions]
     return writer.partitionBy(*names) if names else writer

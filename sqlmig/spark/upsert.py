@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqlmig.program.model import Column, Table
+from sqlmig.spark.delta import marked_once
 from sqlmig.spark.names import delta_name, quoted
 from sqlmig.spark.sessions import TXN_APP, TXN_VERSION, USER_METADATA, once
 from sqlmig.spark.tables import default_sql, storage_type
@@ -34,9 +35,7 @@ def write_rows(
             rows.select(*map(quoted, names))
             .write.format("delta")
             .mode("append")
-            .option("userMetadata", note)
-            .option("txnAppId", transaction[0])
-            .option("txnVersion", str(transaction[1]))
+            .options(**marked_once(note, *transaction))
             .save(path)
         )
         return

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from sqlmig.execution.values import Mark, Span, Written
 from sqlmig.ledger.cut import RelationState
 from sqlmig.program.model import Program, View
+from sqlmig.spark.delta import read_version, step_options
 from sqlmig.spark.failures import told
 from sqlmig.spark.names import delta_name, quoted
 from sqlmig.spark.relations import register, run_query
@@ -67,23 +68,12 @@ def materialize(
         (stream,) = view.streams
         state = states[stream]
         with told(f"`{stream}`"):
-            rows = (
-                session.read.format("delta")
-                .option("versionAsOf", state.version)
-                .load(warehouse.table_path(state.folder))
-            )
+            rows = read_version(session, warehouse.table_path(state.folder), state.version)
             within(rows, span).createOrReplaceTempView(quoted(stream))
     frame = run_query(session, view)
     with told(f"`{view.name}`", query=view.query, begins=view.query_location):
         writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-        options = {
-            **_PROPERTIES,
-            "txnAppId": transaction_name(mark),
-            "txnVersion": "0",
-            "userMetadata": mark.to_json(),
-        }
-        for name, value in options.items():
-            writer = writer.option(name, value)
+        writer = writer.options(**_PROPERTIES, **step_options(mark))
         if view.partitioned_by:
             spelled = {name.lower(): name for name in frame.columns}
             writer = writer.partitionBy(*(spelled.get(name, name) for name in view.layout))
