@@ -64,7 +64,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_a_downgrade_killed_at_a_random_point_is_ended_by_the_next_command(
     undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
@@ -97,7 +97,7 @@ def test_a_downgrade_killed_at_a_random_point_is_ended_by_the_next_command(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_a_downgrade_whose_disk_fills_up_is_ended_by_the_next_command(
     undisturbed: Undisturbed, disk: SmallDisk
 ) -> None:
