@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -88,12 +89,10 @@ def status_command(as_json: bool, watch: bool) -> None:
 
 
 def _watch(show: Callable[[], None]) -> None:
-    import time
-
     try:
         while True:
             show()
-            time.sleep(_WATCHED_EVERY)
+            sleep(_WATCHED_EVERY)
     except KeyboardInterrupt:
         return
 

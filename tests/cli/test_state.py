@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -353,7 +352,8 @@ def test_status_is_watched_until_it_is_interrupted(
         if len(pauses) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(time, "sleep", sleep)
+    # not `time.sleep`, which others call, too: what is left of other tests would be interrupted
+    monkeypatch.setattr("sqlmig.cli.state.sleep", sleep)
     assert two("status", "--watch").out.count("state       Running\n") == 2
     pauses.clear()
     lines = two("status", "--watch", "--json").out.splitlines()
