@@ -15,6 +15,7 @@ from sqlmig.ledger.cut import ConnectorState, RelationState
 from sqlmig.planning.source_options import column_named, raw_options, reads_changes
 from sqlmig.program.model import Source, Table
 from sqlmig.spark.batches import BatchWriter
+from sqlmig.spark.callbacks import tidy_up
 from sqlmig.spark.changes import Target, make_deleted
 from sqlmig.spark.failures import told
 from sqlmig.spark.progress import gaps, messages_behind
@@ -146,6 +147,8 @@ class SourceReader:
         finally:
             with suppress(Exception):
                 query.stop()
+            with suppress(Exception):
+                tidy_up(frame.sparkSession)
 
 
 def _writer(

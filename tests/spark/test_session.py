@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -361,19 +360,3 @@ def test_a_large_log_is_put_aside(log: Path) -> None:
 
     assert prepare_log(log) == 0
     assert log.with_name("spark.log.1").stat().st_size == 10_000_001
-
-
-# --- the public API only -------------------------------------------------------------------------
-
-
-def test_only_sparks_public_api_is_used() -> None:
-    private = re.compile(r"sparkContext|SparkContext|\._sc\b|\._j(vm|sc|df|spark\w*|seq|map|rdd)\b")
-
-    found = [
-        f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if private.search(line)
-    ]
-
-    assert found == [], "what only a local Spark has fails over Spark Connect"

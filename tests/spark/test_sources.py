@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,6 +132,31 @@ def test_a_keyed_table_takes_the_last_record_of_csv_files(pipeline: Pipeline) ->
     # then
     assert "3.csv" in caught.value.message
     assert "its header is (name, id)" in caught.value.message
+
+
+def test_rounds_leave_no_connections_and_no_listeners_behind(
+    pipeline: Pipeline, spark: SparkSession
+) -> None:
+    # given: a file for each of several rounds, all of which call back into this process
+    pipeline.use("CREATE TABLE t (id INT); CREATE SOURCE s INTO t USING json OPTIONS (path 'in');")
+    pipeline.create()
+    folder = pipeline.root / "in"
+    folder.mkdir()
+    threads: list[int] = []  # one waits at each connection
+    listeners: list[int] = []
+    bus = spark.sparkContext._jsc.sc().listenerBus()
+
+    # when
+    for number in range(6):
+        (folder / f"{number}.json").write_text(f'{{"id": {number}}}\n')
+        pipeline.ingest("t.s")
+        threads.append(threading.active_count())
+        listeners.append(bus.listeners().size())
+
+    # then: that of the last round may still be there
+    assert max(threads[1:]) <= min(threads[1:]) + 1
+    assert len(set(listeners)) == 1
+    assert pipeline.rows("SELECT count(*) FROM t") == [(6,)]
 
 
 def test_a_parquet_file_that_can_not_be_read_is_named(
