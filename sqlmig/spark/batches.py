@@ -7,13 +7,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlmig.program.model import Table
-from sqlmig.spark.changes import Target, write_changes
+from sqlmig.spark.changes import SEQUENCE, Target, winners_of, write_changes
 from sqlmig.spark.delta import marked_once
 from sqlmig.spark.names import quoted
 from sqlmig.spark.progress import Gap
 from sqlmig.spark.raw import RawKeeper
 from sqlmig.spark.streams import BLOCK, CORRUPT, DELETED, FILE, TIME, WHY
-from sqlmig.spark.upsert import ORDER, filled, length_limit, write_rows
+from sqlmig.spark.upsert import (
+    ORDER,
+    append_rows,
+    filled,
+    first_of,
+    length_limit,
+    merge_rows,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -21,6 +28,8 @@ if TYPE_CHECKING:
 
 REASON = "__sqlmig_reason"
 ROW = "__sqlmig_row"
+RECORDS = "__sqlmig_records"
+_APART = "__sqlmig_apart"
 
 
 @dataclass
@@ -63,41 +72,74 @@ class BatchWriter:
         if self.raw is not None:
             self.raw.keep(frame, batch)  # first: what the table has can then be made again
             frame = self.raw.reader.read(frame)
-        rows = self.judged(frame).persist()
+        rows = self._placed(self.judged(frame)).persist()
         try:
             is_good = F.col(REASON).isNull()
-            # nothing but counts and short keys: a hash aggregate, in the pass that fills the cache
-            file = F.when(F.col(TIME).isNotNull(), F.col(FILE))
-            files = (
-                rows.groupBy(F.unix_micros(TIME).alias("time"), file.alias("file"))
-                .agg(
-                    F.count(F.lit(1)).alias("all"),
-                    F.count(F.when(is_good, 1)).alias("good"),
-                    F.count(F.when(is_good & F.col(DELETED), 1)).alias("deletes"),
-                )
-                .collect()
-            )
-            good = sum(int(each["good"]) for each in files)
-            deletes = sum(int(each["deletes"]) for each in files)
-            rejected = sum(int(each["all"]) for each in files) - good
-            note = self._note(batch, good, rejected)
-            if rejected:
-                self._reject(rows.where(F.col(REASON).isNotNull()), batch, note)
-            if good:
-                # names of files are long to sort by, and seldom say more than their times do
-                names = [FILE] if len({each["time"] for each in files}) < len(files) else []
-                ordered = rows.withColumn(ORDER, F.struct(TIME, *names, BLOCK, ROW))
-                self._keep(ordered.where(is_good), batch, note, has_deletes=deletes > 0)
+            [counts] = rows.agg(  # in the pass that fills the cache
+                F.sum(F.when(is_good, F.col(RECORDS))).alias("good"),
+                F.count(F.when(is_good & F.col(DELETED), 1)).alias("deletes"),
+                F.count(REASON).alias("rejected"),
+            ).collect()
+            note = self._note(batch, int(counts["good"] or 0), int(counts["rejected"]))
+            if counts["rejected"]:
+                self._reject(rows.where(~is_good), batch, note)
+            if counts["good"]:
+                self._keep(rows.where(is_good), batch, note, has_deletes=counts["deletes"] > 0)
         finally:
             rows.unpersist()
 
+    def _placed(self, rows: DataFrame) -> DataFrame:
+        """The rows with their order of arrival, and for how many records each stands (RECORDS).
+
+        Where only the last row of a key counts, the others are left out, so that the cache holds
+        no row in vain; bad ones stay.
+        """
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F  # noqa: N812
+
+        # the time of a file comes first, then its name; a record with a number has no file
+        name = F.when(F.col(TIME).isNotNull(), F.col(FILE))
+        rows = rows.withColumn(ORDER, F.struct(TIME, name, BLOCK, ROW))
+        if not self._is_ranked:
+            return rows.withColumn(RECORDS, F.lit(1))
+        is_bad = F.col(REASON).isNotNull()
+        rows = rows.withColumn(_APART, F.when(is_bad, F.col(ROW)))
+        rows = rows.withColumn(FILE, F.when(is_bad, F.col(FILE))).drop(TIME, BLOCK, ROW)
+        by_key = Window.partitionBy(*(F.col(quoted(k)) for k in self.table.primary_key), _APART)
+        order = [F.col(ORDER).desc()]
+        if self.sequence is not None:
+            rows = rows.withColumn(SEQUENCE, F.col(quoted(self.sequence)))
+            order.insert(0, F.col(SEQUENCE).desc())
+        whole = by_key.orderBy(*order).rowsBetween(
+            Window.unboundedPreceding, Window.unboundedFollowing
+        )
+        rows = rows.withColumn(RECORDS, F.count(F.lit(1)).over(whole))
+        return first_of(rows, by_key, order).drop(_APART, ORDER)
+
+    @property
+    def _is_ranked(self) -> bool:
+        """Whether the last row of a key can be told from the batch alone.
+
+        Not where a delete without a sequence takes the one that the tables have of its key.
+        """
+        return bool(self.table.primary_key) and self.deleted_path is None
+
     def _keep(self, rows: DataFrame, batch: int, note: str, *, has_deletes: bool) -> None:
         transaction = (self.application, batch)
-        if self.sequence is None and not has_deletes:
-            write_rows(rows, self.table, self.table_path, note, transaction)
+        if not self.table.primary_key:
+            append_rows(rows, self.table, self.table_path, note, transaction)
             return
         target = Target(self.table, self.table_path, self.sequence, self.deleted_path)
-        write_changes(rows, target, note, transaction, has_deletes=has_deletes)
+        if self.sequence is None and not has_deletes:
+            merge_rows(rows, self.table, self.table_path, note, transaction)
+        elif self._is_ranked:
+            write_changes(rows, target, note, transaction, has_deletes=has_deletes)
+        else:
+            winners = winners_of(rows, target, has_deletes=has_deletes).persist()
+            try:
+                write_changes(winners, target, note, transaction, has_deletes=has_deletes)
+            finally:
+                winners.unpersist()
 
     def judged(self, frame: DataFrame) -> DataFrame:
         """The rows with defaults filled in, their order, and why a row is bad (REASON)."""

@@ -17,7 +17,7 @@ from sqlmig.program.model import Table
 from sqlmig.spark.names import delta_name, quoted
 from sqlmig.spark.sessions import TXN_APP, TXN_VERSION, USER_METADATA, once
 from sqlmig.spark.streams import DELETED
-from sqlmig.spark.upsert import ORDER
+from sqlmig.spark.upsert import ORDER, first_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,18 +53,22 @@ def make_deleted(session: SparkSession, target: Target) -> None:
 
 
 def write_changes(
-    rows: DataFrame, target: Target, note: str, transaction: tuple[str, int], *, has_deletes: bool
+    winners: DataFrame,
+    target: Target,
+    note: str,
+    transaction: tuple[str, int],
+    *,
+    has_deletes: bool,
 ) -> None:
     """Write a batch of upserts and deletes.
 
     Args:
-        rows: the table's columns, `__sqlmig_deleted` and `__sqlmig_order`, the order of arrival.
+        winners: of `winners_of`: read several times, so better cached.
         note: the commit's `userMetadata`.
         transaction: (application, version): Delta skips a write when it committed these before.
         has_deletes: some rows are deletes.
     """
-    session = rows.sparkSession
-    winners = winners_of(rows, target, has_deletes=has_deletes).persist()
+    session = winners.sparkSession
     try:
         if target.deleted_path is not None and has_deletes:
             _remember(session, winners, target, transaction)
@@ -74,11 +78,15 @@ def write_changes(
         for name in (USER_METADATA, TXN_APP, TXN_VERSION):
             session.conf.unset(name)
         session.catalog.dropTempView(_ROWS)
-        winners.unpersist()
 
 
 def winners_of(rows: DataFrame, target: Target, *, has_deletes: bool) -> DataFrame:
-    """Of the rows with equal keys only the last, with its sequence."""
+    """Of the rows with equal keys only the last, with its sequence.
+
+    Args:
+        rows: the table's columns, `__sqlmig_deleted` and `__sqlmig_order`, the order of arrival.
+        has_deletes: some rows are deletes.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -96,8 +104,7 @@ def winners_of(rows: DataFrame, target: Target, *, has_deletes: bool) -> DataFra
                 SEQUENCE, F.coalesce(SEQUENCE, F.greatest(latest, F.col(_KNOWN)))
             ).drop(_KNOWN)
         order = [F.col(SEQUENCE).desc_nulls_last(), *order]
-    ranked = rows.withColumn("__sqlmig_rank", F.row_number().over(by_key.orderBy(*order)))
-    return ranked.where(F.col("__sqlmig_rank") == 1).drop("__sqlmig_rank")
+    return first_of(rows, by_key, order)
 
 
 def _with_known(rows: DataFrame, target: Target) -> DataFrame:

@@ -22,6 +22,8 @@ SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.snapshotPartitions": "2",
         # A batch is kept to be read once more: compressing it takes longer than it saves.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        # What a MERGE takes in, it keeps to read it twice: on a disk only where memory is short.
+        "spark.databricks.delta.merge.materializeSource.rddStorageLevel": "MEMORY_AND_DISK",
     }
 )
 

@@ -11,17 +11,21 @@ from sqlmig.spark.sessions import TXN_APP, TXN_VERSION, USER_METADATA, once
 from sqlmig.spark.tables import default_sql, storage_type
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
+    from pyspark.sql.window import WindowSpec
 
 ORDER = "__sqlmig_order"
 _SOURCE = "__sqlmig_rows"
+_RANK = "__sqlmig_rank"
 
 
 def write_rows(
     rows: DataFrame, table: Table, path: str, note: str, transaction: tuple[str, int]
 ) -> None:
-    """Write `rows` into the table at `path`.
+    """Write `rows` into the table at `path`: appended, or upserted by key.
 
     Args:
         rows: the table's columns, and for a keyed table `__sqlmig_order`: of the rows with equal
@@ -29,18 +33,36 @@ def write_rows(
         note: the commit's `userMetadata`.
         transaction: (application, version): Delta skips the write when it committed these before.
     """
-    names = [column.name for column in table.columns]
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
     if not table.primary_key:
-        (
-            rows.select(*map(quoted, names))
-            .write.format("delta")
-            .mode("append")
-            .options(**marked_once(note, *transaction))
-            .save(path)
-        )
+        append_rows(rows, table, path, note, transaction)
         return
+    by_key = Window.partitionBy(*map(quoted, table.primary_key))
+    winners = first_of(rows, by_key, [F.col(ORDER).desc()])
+    merge_rows(winners, table, path, note, transaction)
+
+
+def append_rows(
+    rows: DataFrame, table: Table, path: str, note: str, transaction: tuple[str, int]
+) -> None:
+    """Append the table's columns of `rows`; the rest is as in `write_rows`."""
+    (
+        rows.select(*_names(table))
+        .write.format("delta")
+        .mode("append")
+        .options(**marked_once(note, *transaction))
+        .save(path)
+    )
+
+
+def merge_rows(
+    rows: DataFrame, table: Table, path: str, note: str, transaction: tuple[str, int]
+) -> None:
+    """Upsert `rows`, no two of which have one key; the rest is as in `write_rows`."""
     session = rows.sparkSession
-    latest(rows, table).select(*map(quoted, names)).createOrReplaceTempView(_SOURCE)
+    rows.select(*_names(table)).createOrReplaceTempView(_SOURCE)
     on = " AND ".join(f"t.{quoted(k)} = s.{quoted(k)}" for k in table.primary_key)
     session.conf.set(USER_METADATA, note)
     once(session, *transaction)
@@ -55,15 +77,16 @@ def write_rows(
         session.catalog.dropTempView(_SOURCE)
 
 
-def latest(rows: DataFrame, table: Table) -> DataFrame:
-    """Of the rows with equal keys only the last, by `__sqlmig_order`."""
-    from pyspark.sql import Window
+def first_of(rows: DataFrame, by_key: WindowSpec, order: Sequence[Expression]) -> DataFrame:
+    """Of the rows with equal keys only the one that `order` puts first."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    keys = [F.col(quoted(k)) for k in table.primary_key]
-    window = Window.partitionBy(*keys).orderBy(F.col(ORDER).desc())
-    ranked = rows.withColumn("__sqlmig_rank", F.row_number().over(window))
-    return ranked.where(F.col("__sqlmig_rank") == 1)
+    rank = F.row_number().over(by_key.orderBy(*order))
+    return rows.withColumn(_RANK, rank).where(F.col(_RANK) == 1).drop(_RANK)
+
+
+def _names(table: Table) -> list[str]:
+    return [quoted(column.name) for column in table.columns]
 
 
 def filled(column: Column) -> Expression:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,6 +131,52 @@ def test_of_files_the_later_counts_and_of_one_time_the_one_with_the_later_name(
     assert send(("b", 1_800_000_000), ("a", 1_800_000_009)) == [(1, "a")]
     assert send(("d", 1_800_000_020), ("c", 1_800_000_020)) == [(1, "d")]
     assert send(("e", 1_800_000_031), ("g", 1_800_000_030), ("f", 1_800_000_030)) == [(1, "e")]
+
+
+@pytest.mark.parametrize("options", ["", ", sequence_by 'seen'"], ids=["arrival", "sequence"])
+def test_every_record_of_a_key_is_counted_and_every_bad_one_told(
+    pipeline: Pipeline, spark: SparkSession, options: str
+) -> None:
+    # given
+    pipeline.use(
+        PEOPLE.replace("name STRING", "name VARCHAR(5)")
+        + f"CREATE SOURCE feed INTO people USING json OPTIONS (path 'in'{options});"
+    )
+    pipeline.create()
+    folder = pipeline.root / "in"
+    folder.mkdir()
+    (folder / "1.json").write_text(
+        '{"id": 1, "name": "newer", "seen": "2026-01-05T00:00:00Z"}\n'
+        '{"id": 1, "name": "older", "seen": "2026-01-03T00:00:00Z"}\n'
+        '{"id": 1, "name": "too long", "seen": "2026-01-06T00:00:00Z"}\n'
+        '{"id": 1, "name": "longer still", "seen": "2026-01-06T00:00:00Z"}\n'
+        '{"id": 2, "name": "other", "seen": "2026-01-01T00:00:00Z"}\n'
+        '{"name": "none", "seen": "2026-01-01T00:00:00Z"}\n'
+        '{"name": "none", "seen": "2026-01-01T00:00:00Z"}\n'
+        "{not json\n"
+        "{not json\n"
+    )
+
+    # when
+    first = pipeline.ingest("people.feed")
+    (folder / "2.json").write_text(
+        '{"id": 1, "name": "late", "seen": "2026-01-04T00:00:00Z"}\n'
+        '{"id": 2, "name": "again", "seen": "2026-01-01T00:00:00Z"}\n'
+    )
+    second = pipeline.ingest("people.feed")
+
+    # then
+    assert (first.rows, first.rejected) == (3, 6)
+    assert (second.rows, second.rejected) == (2, 0)
+    assert pipeline.rows(ALL) == [(1, "newer" if options else "late"), (2, "again")]
+    path = pipeline.warehouse.rejected_path("people.feed")
+    bad = spark.read.format("delta").load(path).collect()
+    assert {Path(row["file"]).name for row in bad} == {"1.json"}
+    assert Counter(row["reason"] for row in bad) == {
+        "`id` is NULL": 2,
+        "`name` is longer than 5": 2,
+        "the record can't be read": 2,
+    }
 
 
 def test_in_csv_what_a_condition_names_stands_behind_the_columns(pipeline: Pipeline) -> None:
