@@ -19,11 +19,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 SQL = """\
 CREATE TABLE people (id BIGINT, name STRING, city STRING, PRIMARY KEY (id));
 CREATE SOURCE feed INTO people USING kafka OPTIONS (
-  'kafka.bootstrap.servers' '{servers}', subscribe 'people', format 'json'
+  'kafka.bootstrap.servers' '{servers}', subscribe 'served_people', format 'json'
 );
 CREATE MATERIALIZED VIEW cities AS SELECT city, count(*) AS n FROM people GROUP BY city;
 CREATE SINK topic FROM cities USING kafka OPTIONS (
-  'kafka.bootstrap.servers' '{servers}', topic 'cities', key 'city'
+  'kafka.bootstrap.servers' '{servers}', topic 'served_cities', key 'city'
 );
 CREATE SINK files FROM cities USING json OPTIONS (path 'out/cities', key 'city');
 CREATE SINK table FROM people USING delta OPTIONS (path 'out/people');
@@ -47,9 +47,11 @@ def test_kafka_files_and_delta_are_read_and_written_by_a_connect_server(
     kafka: Broker, here: Site
 ) -> None:
     # given: a topic with a record that is bad
-    kafka.create_topic("people", 2)
-    kafka.create_topic("cities")
-    kafka.produce("people", [person(1, "Ann", "Oslo"), person(2, "Bob", "Rome"), ("3", "{no")])
+    kafka.create_topic("served_people", 2)
+    kafka.create_topic("served_cities")
+    kafka.produce(
+        "served_people", [person(1, "Ann", "Oslo"), person(2, "Bob", "Rome"), ("3", "{no")]
+    )
     sql = SQL.format(servers=kafka.bootstrap_servers)
     here.freeze("r1", all=sql)
 
@@ -63,12 +65,12 @@ def test_kafka_files_and_delta_are_read_and_written_by_a_connect_server(
     assert sent(kafka) == {"Oslo": 1, "Rome": 1}
 
     # when: one moves, one is deleted, and the view is changed by an upgrade between two records
-    kafka.produce("people", [person(1, "Ann", "Rome"), ("2", None)])
+    kafka.produce("served_people", [person(1, "Ann", "Rome"), ("2", None)])
     here("exec", "INSERT INTO events VALUES (1), (2)")
     here("run", "--once")
     here.freeze("r2", all=sql.replace("count(*) AS n", "count(*) * 10 AS n"), more=COPIES)
     upgraded = here("upgrade", "head", "--json").json
-    kafka.produce("people", [person(4, "Cy", "Oslo")])
+    kafka.produce("served_people", [person(4, "Cy", "Oslo")])
     last = here("run", "--once", "--json").json
 
     # then
@@ -98,7 +100,7 @@ def person(number: int, name: str, city: str) -> tuple[str, str]:
 def sent(kafka: Broker) -> dict[str, Any]:
     """City -> what a reader of the sink's topic ends up with."""
     found: dict[str, Any] = {}
-    for message in kafka.consume("cities"):
+    for message in kafka.consume("served_cities"):
         city = (message.key or b"").decode()
         if message.value is None:
             found.pop(city, None)
