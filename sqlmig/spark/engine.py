@@ -36,6 +36,7 @@ from sqlmig.spark.query import check_reads_only, collect
 from sqlmig.spark.raw_rows import RawRows
 from sqlmig.spark.relations import mentioned, register
 from sqlmig.spark.sessions import Sessions
+from sqlmig.spark.settings import LOCAL_CHECKPOINTS
 from sqlmig.spark.sinks import SinkWriter
 from sqlmig.spark.source_options import OptionReader
 from sqlmig.spark.sources import Ingestion, SourceReader
@@ -85,7 +86,7 @@ class SparkEngine:
         project_root: Path,
         secrets: Callable[[str], str | None] = os.environ.get,
     ) -> None:
-        self.sessions = Sessions(open_session)
+        self.sessions = Sessions(open_session, LOCAL_CHECKPOINTS if warehouse.is_local else {})
         self._warehouse = warehouse
         self._tables = Tables(self.sessions, warehouse)
         self._streaming = StreamingTables(self.sessions, warehouse, self._tables)

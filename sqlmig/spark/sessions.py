@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sqlmig.execution.values import Mark
@@ -26,10 +27,16 @@ class Sessions:
 
     Args:
         open_session: gives the shared session.
+        settings: what each session has besides; the user's settings go before it.
     """
 
-    def __init__(self, open_session: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self,
+        open_session: Callable[[], SparkSession],
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._open = open_session
+        self._own = settings
         self._shared: SparkSession | None = None
         self._settings: dict[str, str] = {}
         self._thread = threading.local()
@@ -69,13 +76,16 @@ class Sessions:
         opened = getattr(self._thread, "opened", None)
         if opened is not None and is_remote(session):
             opened.append(session)
-        if shared is not self._shared and not is_remote(session):
-            ours = session.conf.getAll
-            self._settings = {
-                name: value
-                for name, value in shared.conf.getAll.items()
-                if ours.get(name) != value and session.conf.isModifiable(name)
-            }
+        if shared is not self._shared:
+            given = shared.conf.getAll
+            self._settings = {n: v for n, v in self._own.items() if n not in given}
+            if not is_remote(session):
+                ours = session.conf.getAll
+                self._settings |= {
+                    name: value
+                    for name, value in given.items()
+                    if ours.get(name) != value and session.conf.isModifiable(name)
+                }
             self._shared = shared
         for name, value in self._settings.items():
             session.conf.set(name, value)

@@ -17,7 +17,14 @@ from sqlmig.spark import session as sessions
 from sqlmig.spark.jars import DELTA, JarCache, cache_folder
 from sqlmig.spark.log import output_into, prepare_log, start_error
 from sqlmig.spark.session import is_alive, open_session
-from sqlmig.spark.settings import DELTA_EXTENSION, settings_for
+from sqlmig.spark.sessions import Sessions
+from sqlmig.spark.settings import (
+    DELTA_EXTENSION,
+    LOCAL_CHECKPOINTS,
+    LOCAL_LOG_STORE,
+    LOG_STORE,
+    settings_for,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,6 +156,49 @@ def test_the_users_settings_go_before_ours_and_lists_are_joined() -> None:
     assert settings["spark.driver.memory"] == "8g"
     assert settings["spark.sql.extensions"] == f"org.Mine,{DELTA_EXTENSION}"
     assert settings["spark.driver.extraJavaOptions"].startswith("-Dmine=1 -Dlog4j2.")
+
+
+def test_commits_to_a_local_disk_are_renamed_in_java(spark: SparkSession) -> None:
+    [(name, ours)] = LOCAL_LOG_STORE.items()
+
+    assert spark.conf.get(name) == ours
+
+
+def test_an_operations_session_has_settings_of_ours_unless_the_user_has_other_ones(
+    spark: SparkSession,
+) -> None:
+    [(name, ours)] = LOCAL_CHECKPOINTS.items()
+    theirs = spark.newSession()
+    theirs.conf.set(name, "org.Mine")
+
+    assert Sessions(lambda: spark, LOCAL_CHECKPOINTS).fresh().conf.get(name) == ours
+    assert name not in Sessions(lambda: theirs, LOCAL_CHECKPOINTS).fresh().conf.getAll
+    assert name not in Sessions(lambda: spark).fresh().conf.getAll
+
+
+@pytest.mark.parametrize(
+    ("line", "is_set"),
+    [
+        ("spark.delta.logStore.class  org.Mine\n", True),
+        ("  spark.delta.logStore.class=org.Mine\n", True),
+        ("# spark.delta.logStore.class org.Mine\n", False),
+        ("spark.delta.logStore.classes org.Mine\n", False),
+    ],
+)
+@pytest.mark.parametrize("is_home", [False, True])
+def test_a_log_store_of_the_user_is_not_joined_by_ours_which_delta_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, is_set: bool, is_home: bool
+) -> None:
+    folder = tmp_path / "conf"
+    folder.mkdir()
+    (folder / "spark-defaults.conf").write_text(f"spark.ui.enabled true\n{line}", "utf-8")
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    monkeypatch.setenv(
+        *(("SPARK_HOME", str(tmp_path)) if is_home else ("SPARK_CONF_DIR", str(folder)))
+    )
+
+    assert (LOCAL_LOG_STORE.keys() <= settings_for("yarn", {}).keys()) is not is_set
+    assert not LOCAL_LOG_STORE.keys() & settings_for("yarn", {LOG_STORE: "org.Mine"}).keys()
 
 
 # --- jars ----------------------------------------------------------------------------------------

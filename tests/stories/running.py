@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -56,12 +58,19 @@ def freeze(root: Path, number: int) -> None:
 
 
 @contextmanager
-def runner(root: Path) -> Iterator[subprocess.Popen[str]]:
-    """`sqlmig run` in a process of its own; killed at the end if it still runs."""
+def runner(root: Path, programs: Path | None = None) -> Iterator[subprocess.Popen[str]]:
+    """`sqlmig run` in a process of its own; killed at the end if it still runs.
+
+    Args:
+        programs: a folder of programs that it finds before those of the machine.
+    """
     command = [sys.executable, "-m", "sqlmig", "run"]
+    environment = dict(QUICK_JAVA)
+    if programs is not None:
+        environment["PATH"] = os.pathsep.join((str(programs), environment["PATH"]))
     with (root / "run.log").open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
-            command, cwd=root, env=QUICK_JAVA, stdout=log, stderr=subprocess.STDOUT, text=True
+            command, cwd=root, env=environment, stdout=log, stderr=subprocess.STDOUT, text=True
         )
         try:
             yield process
@@ -70,6 +79,17 @@ def runner(root: Path) -> Iterator[subprocess.Popen[str]]:
                 process.send_signal(signal.SIGCONT)
                 process.kill()
             process.wait(timeout=60)
+
+
+def counted_program(folder: Path, name: str) -> Path:
+    """A program in `folder` that does as the real one, and adds a line to the file returned."""
+    real, calls = shutil.which(name), folder / f"{name}.calls"
+    folder.mkdir()
+    calls.touch()
+    program = folder / name
+    program.write_text(f'#!/bin/sh\necho "$*" >> {calls}\nexec {real} "$@"\n')
+    program.chmod(0o755)
+    return calls
 
 
 def log(root: Path) -> str:

@@ -12,7 +12,15 @@ import pytest
 from sqlmig import commands
 from sqlmig.commands import Project
 from sqlmig.ledger.records import Kind, Status
-from tests.stories.running import Producer, eventually, freeze, log, make_project, runner
+from tests.stories.running import (
+    Producer,
+    counted_program,
+    eventually,
+    freeze,
+    log,
+    make_project,
+    runner,
+)
 from tests.stories.school import rows
 
 if TYPE_CHECKING:
@@ -34,8 +42,9 @@ def test_twenty_upgrades_while_data_keeps_coming_lose_nothing_and_read_nothing_t
     # given
     root = tmp_path / "events"
     project = make_project(root)
+    links = counted_program(tmp_path / "programs", "readlink")
     commands.upgrade(project, "head")
-    with runner(root) as process, Producer(root / "landing") as producer:
+    with runner(root, links.parent) as process, Producer(root / "landing") as producer:
         eventually(lambda: commands.status(project).relations["events"]["rows"] > 0)
 
         # when
@@ -53,6 +62,10 @@ def test_twenty_upgrades_while_data_keeps_coming_lose_nothing_and_read_nothing_t
     kinds = rows(project, "SELECT sum(n) AS n, count(*) AS kinds FROM kinds")[0]
     assert kinds == {"n": producer.count + 3 * UPGRADES, "kinds": 3}
     assert input_read_during_upgrades(project) == []
+
+    # and the runner's JVM started no process for a file that it commits or keeps offsets in
+    calls = links.read_text(encoding="utf-8").splitlines()
+    assert [call for call in calls if "/warehouse/" in call] == []
 
 
 def input_read_during_upgrades(project: Project) -> list[int]:
