@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_a_runner_killed_at_random_points_loses_nothing_and_reads_nothing_twice(
     tmp_path: Path, spark: SparkSession
 ) -> None:
