@@ -21,11 +21,13 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a JVM that lives minutes: compile quickly rather than well, no threads of a collector."""
 
 SMALL = {
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""For a Spark that sees a handful of rows: one partition, and no query compiled to Java."""
+"""For a Spark that sees a handful of rows: one partition, no plan that is made anew while it runs,
+and no query compiled to Java."""
 
 PROGRAM = """\
 CREATE TABLE accounts (id BIGINT, owner STRING, balance DOUBLE, PRIMARY KEY (id));

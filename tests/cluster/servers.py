@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqlmig.spark.jars import DELTA, JarCache, cache_folder
-from sqlmig.spark.settings import DELTA_CATALOG, DELTA_EXTENSION, LOG4J
+from sqlmig.spark.settings import DELTA_CATALOG, DELTA_EXTENSION, LOCAL_LOG_STORE, LOG4J
 from tests.java import SHORT_LIVED, mapping
 
 ROOT = Path(__file__).parents[2]
 SMALL = {
     "spark.driver.extraJavaOptions": SHORT_LIVED,
     "spark.driver.memory": "1g",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
 }
 
@@ -105,6 +106,7 @@ def connect_server(
     java = f"{SHORT_LIVED} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
     settings = {
         **SMALL,
+        **LOCAL_LOG_STORE,
         "spark.driver.extraJavaOptions": java,
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
