@@ -25,6 +25,18 @@ same: the file is written under another name; whether it is there is looked up, 
 (here under a lock of the process, there under none). `_last_checkpoint` alone is written in place;
 Delta's readers go without it where it is cut off.
 """
+LOCAL_CHECKPOINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution."
+        "streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+    }
+)
+"""The same for offsets of streams and checksums of commits, for a session on a local warehouse.
+
+Spark's default renames by Hadoop's `FileContext`, this one by its `FileSystem`. On a local disk
+both look whether the file is there, then rename it, which is atomic. Elsewhere they differ, and the
+default stays.
+"""
 
 # Settings of a session, not of its cluster: they are set over Spark Connect too.
 SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
@@ -38,18 +50,6 @@ SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.merge.materializeSource.rddStorageLevel": "MEMORY_AND_DISK",
     }
 )
-LOCAL_CHECKPOINTS: Mapping[str, str] = MappingProxyType(
-    {
-        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution."
-        "streaming.checkpointing.FileSystemBasedCheckpointFileManager",
-    }
-)
-"""The same for offsets of streams and checksums of commits, for a session on a local warehouse.
-
-Spark's default renames by Hadoop's `FileContext`, this one by its `FileSystem`. On a local disk
-both look whether the file is there, then rename it, which is atomic. Elsewhere they differ, and the
-default stays.
-"""
 
 # Lists: a user's value is joined with ours. The value here is what joins them.
 JOINED: Mapping[str, str] = MappingProxyType(
@@ -81,8 +81,8 @@ def settings_for(master: str, conf: Mapping[str, str]) -> dict[str, str]:
         }
         if "SPARK_DRIVER_MEMORY" not in os.environ:
             settings["spark.driver.memory"] = _driver_memory()
-    if LOG_STORE not in conf and not _by_default(LOG_STORE):
-        settings |= LOCAL_LOG_STORE  # Delta refuses both
+    if not any(name in conf or _by_default(name) for name in (LOG_STORE, *LOCAL_LOG_STORE)):
+        settings |= LOCAL_LOG_STORE  # beside a log store for all, Delta would refuse it
     for name, value in conf.items():
         separator = JOINED.get(name)
         ours = settings.get(name)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sqlmig.errors import EngineError
-from sqlmig.spark import session as sessions
 from sqlmig.spark.jars import DELTA, JarCache, cache_folder
 from sqlmig.spark.log import output_into, prepare_log, start_error
 from sqlmig.spark.session import is_alive, open_session
@@ -28,8 +27,6 @@ from sqlmig.spark.settings import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-PACKAGE = Path(sessions.__file__).parents[1]
 
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -181,6 +178,7 @@ def test_an_operations_session_has_settings_of_ours_unless_the_user_has_other_on
     [
         ("spark.delta.logStore.class  org.Mine\n", True),
         ("  spark.delta.logStore.class=org.Mine\n", True),
+        ("spark.delta.logStore.file.impl org.Mine\n", True),
         ("# spark.delta.logStore.class org.Mine\n", False),
         ("spark.delta.logStore.classes org.Mine\n", False),
     ],
