@@ -155,7 +155,9 @@ class PipelineRunner:
                     self._pause()
                     self._sleep(_POLL)
                     continue
-                self._go_on(deployment)
+                if not self._go_on():
+                    continue
+                deployment = journal.deployment
                 if ticker is None or deployment.deployed_seq != deployed:
                     deployed = deployment.deployed_seq
                     program = self._parse(deployment.program)
@@ -314,17 +316,24 @@ class PipelineRunner:
             plan = self._journal.deployment.unfinished
             self._observer(events.RunnerPauses(plan.id if plan else None))
 
-    def _go_on(self, deployment: Deployment) -> None:
-        if deployment.runner is not None and deployment.runner.is_paused:
-            journal = self._journal
+    def _go_on(self) -> bool:
+        """End a pause; False when the next plan or stop has begun meanwhile, and it goes on."""
+        journal = self._journal
+        runner = journal.deployment.runner
+        if runner is None or not runner.is_paused:
+            return True
 
-            def check(now: Deployment) -> None:
-                check_lease(journal, now)
-                if self._must_pause(now):
-                    raise DeployedMovedError("another plan has begun")
+        def check(now: Deployment) -> None:
+            check_lease(journal, now)
+            if self._must_pause(now):
+                raise DeployedMovedError("another plan has begun")
 
-            details = {"token": journal.owner.token}
+        details = {"token": journal.owner.token}
+        try:
             journal.append(Kind.RUNNER, Status.RESUMED, check=check, details=details)
+        except DeployedMovedError:
+            return False
+        return True
 
 
 def is_stop_due(journal: Journal, deployment: Deployment) -> bool:

@@ -25,7 +25,8 @@ CREATE MATERIALIZED VIEW w AS SELECT n + 1 AS m FROM v;
 CREATE MATERIALIZED VIEW x AS SELECT COUNT(*) AS n FROM u;
 """
 NEXT = SQL.replace("n + 1", "n + 2")
-REVISIONS = [Revision("r1", SQL), Revision("r2", NEXT)]
+LAST = SQL.replace("n + 1", "n + 3")
+REVISIONS = [Revision("r1", SQL), Revision("r2", NEXT), Revision("r3", LAST)]
 AT_ONCE = RunnerSettings(interval=0, workers=1)
 
 
@@ -230,6 +231,57 @@ def test_a_stop_in_the_future_comes_about_then() -> None:
 
     run(pipeline, ask, *[nothing] * 8)
     assert pipeline.deployment.is_stopped
+
+
+@pytest.mark.parametrize("what", ["plan", "stop"])
+def test_it_pauses_on_when_the_next_plan_or_stop_comes_before_it_goes_on(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given: the next one gets in between the runner's look at the ledger and its record
+    pipeline = deployed()
+    append = MemoryLedger.append
+    faster: list[str] = []
+
+    def in_between(ledger: MemoryLedger, records: Sequence[Record], expected: int) -> object:
+        first = records[0]
+        if (first.kind, first.status) == (Kind.RUNNER, Status.RESUMED) and not faster:
+            faster.append(what)
+            if what == "plan":
+                begin(pipeline, pipeline.plan("r3"))
+            else:
+                ask("stop")
+        return append(ledger, records, expected)
+
+    monkeypatch.setattr(MemoryLedger, "append", in_between)
+
+    def ask(which: str) -> None:
+        details = {"ask": which, "at": None}
+        pipeline.journal.append(Kind.REQUEST, Status.ASKED, details=details)
+
+    def still_pauses() -> None:
+        runner = pipeline.deployment.runner
+        assert faster == [what]
+        assert runner is not None
+        assert runner.is_paused
+
+    def let_it() -> None:
+        pipeline.world.inputs["/t"].append(3)
+        if what == "plan":
+            pipeline.executor.resume()
+        else:
+            ask("resume")
+
+    # when
+    run(
+        pipeline,
+        *(nothing, lambda: begin(pipeline, pipeline.plan("r2")), nothing),
+        *(lambda: pipeline.executor.resume(), nothing, still_pauses, let_it, nothing, nothing),
+    )
+
+    # then
+    assert pipeline.deployment.revision == ("r3" if what == "plan" else "r2")
+    assert kinds(pipeline)[-2:] == ["tick done", "runner stopped"]
+    pipeline.check_views()
 
 
 def test_a_single_tick_of_a_stopped_pipeline_is_refused() -> None:

@@ -51,7 +51,7 @@ def test_twenty_upgrades_while_data_keeps_coming_lose_nothing_and_read_nothing_t
         for number in range(1, UPGRADES + 1):
             freeze(root, number)
             result = commands.upgrade(commands.open_project(root), "head", yes=True)
-            assert result.tick is None, "the runner goes on, and the upgrade leaves the tick to it"
+            assert result.tick is None, f"the runner goes on, and ticks by itself\n{log(root)}"
         assert process.poll() is None, log(root)
 
         # then: the same process went on with each, and no input was read between stop and resume
