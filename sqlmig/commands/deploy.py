@@ -12,10 +12,18 @@ from sqlmig.commands.policy import check_checkout
 from sqlmig.commands.project import Project
 from sqlmig.commands.running import runner
 from sqlmig.commands.waiting import wait_for_time
-from sqlmig.errors import BlockedError, DeployedMovedError, RejectedError, RevisionError
+from sqlmig.errors import (
+    BlockedError,
+    DeployedMovedError,
+    EngineError,
+    RejectedError,
+    RevisionError,
+    UnfinishedPlanError,
+)
 from sqlmig.execution import events
 from sqlmig.execution.delivery import has_due
 from sqlmig.execution.executor import Executor, check_idle
+from sqlmig.execution.journal import Journal
 from sqlmig.execution.lease import is_gone, plan_holder, seems_gone
 from sqlmig.execution.runner import is_stop_due
 from sqlmig.execution.staleness import has_stale
@@ -339,14 +347,30 @@ def _waiting(deployment: Deployment, plan_id: str | None) -> PlanInProgress:
 def _tick(
     project: Project, program: Program, observer: events.Observer, *, with_sources: bool
 ) -> TickResult | None:
-    now = project.journal.deployment
-    if now.runner is not None or is_stop_due(project.journal, now):
+    """The tick after a change; None where it has nothing to do, or others have taken over."""
+    journal = project.journal
+    now = journal.deployment
+    if now.runner is not None or is_stop_due(journal, now):
         return None  # the runner goes on by itself; what was stopped stays so
     is_needed = with_sources and (bool(program.sources) or has_due(program, now))
     if not is_needed and not has_stale(program, now.cut):
         return None
     workers = project.target.runner.workers
-    return runner(project, observer).once(program, with_sources=with_sources, workers=workers)
+    try:
+        return runner(project, observer).once(program, with_sources=with_sources, workers=workers)
+    except (EngineError, UnfinishedPlanError, DeployedMovedError):
+        if _is_left_to_others(journal, now.deployed_seq):
+            return None
+        raise
+
+
+def _is_left_to_others(journal: Journal, deployed_seq: int) -> bool:
+    """Whether another process ticks, stopped or changes the pipeline since it was deployed."""
+    now = journal.refresh()
+    if now.runner is not None:
+        return now.runner.owner.token != journal.owner.token
+    has_moved = now.unfinished is not None or now.deployed_seq != deployed_seq
+    return has_moved or is_stop_due(journal, now)
 
 
 def _diff_lines(plan: Plan) -> tuple[str, ...]:
