@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -38,13 +39,14 @@ _ARRIVAL = ("file_modification_time", "file_block_start")
 
 
 def measure(folder: Path, *, quick: bool) -> list[Figure]:
-    """All five; each on pipelines of its own, in one Spark session."""
+    """All six; each on pipelines of its own, in one Spark session."""
     with shared_session(folder) as spark:
         figures = _through_a_source(folder, spark, 20_000 if quick else 500_000)
         figures += _through_a_source(folder, spark, _FILES)
         figures += _idle(folder, 10 if quick else 50, 20 if quick else 200)
         figures += _downtime(folder, 20_000 if quick else 2_000_000)
         figures += _memory(folder, 100 if quick else 1_000)
+        figures += _heap(folder, spark, 40 if quick else 120)
     return figures
 
 
@@ -250,32 +252,60 @@ def _memory(folder: Path, ticks: int) -> list[Figure]:
 
     In the first one its native threads still come, and its memory grows with them.
     """
-    root = folder / "long"
-    project = make_project(
-        root,
-        {
-            "all.sql": _KEYED
-            + "CREATE MATERIALIZED VIEW total AS SELECT sum(balance) AS total FROM accounts;"
-        },
-    )
+    sizes: list[float] = []
+
+    def before(tick: int) -> None:
+        sizes.append(_resident())
+
+    _run_long(folder / "long", ticks, before, every=20)
+    return [_growth(f"memory, the last quarter of {ticks:,} ticks", sizes)]
+
+
+def _heap(folder: Path, spark: SparkSession, ticks: int) -> list[Figure]:
+    """Megabytes that the JVM's heap holds after a collection, over ticks that all read a record."""
+    sizes: list[float] = []
+
+    def before(tick: int) -> None:
+        if tick % 5 == 0:
+            sizes.append(_live(spark))
+
+    _run_long(folder / "busy", ticks, before, every=1)
+    return [_growth(f"heap of the JVM, the last quarter of {ticks:,} ticks with data", sizes)]
+
+
+def _run_long(root: Path, ticks: int, before: Callable[[int], object], *, every: int) -> None:
+    """So many ticks of a keyed table and a sum over it; a record comes each `every` ticks."""
+    total = "CREATE MATERIALIZED VIEW total AS SELECT sum(balance) AS total FROM accounts;"
+    project = make_project(root, {"all.sql": _KEYED + total})
     landing = root / "landing"
     landing.mkdir()
     commands.revision(project, "long")
     commands.upgrade(project, "head", yes=True)
-    sizes: list[float] = []
 
-    def before(tick: int) -> None:
-        if tick % 20 == 0:
+    def with_record(tick: int) -> None:
+        if tick % every == 0:
             record = {"id": tick % 7, "owner": "o", "balance": tick}
             (landing / f"{tick}.json").write_text(json.dumps(record), encoding="utf-8")
-        sizes.append(_resident())
+        before(tick)
 
-    _run(project, ticks, before)
+    _run(project, ticks, with_record)
+
+
+def _growth(what: str, sizes: list[float]) -> Figure:
+    """The last quarter's median against that of the second."""
     first, second, third = (len(sizes) * n // 4 for n in (1, 2, 3))
     early, late = median(sizes[first:second]), median(sizes[third:])
-    spent = Times((Spent(late, late),))
-    what = f"memory, the last quarter of {ticks:,} ticks"
-    return [Figure(what, spent, "the second quarter", early, 1.1, "MB")]
+    return Figure(what, Times((Spent(late, late),)), "the second quarter", early, 1.1, "MB")
+
+
+def _live(spark: SparkSession) -> float:
+    """Megabytes of the heap of Spark's JVM that something still names."""
+    jvm = spark._jvm
+    for _ in range(2):  # what the first finds dead, Spark lets go of in the background
+        jvm.java.lang.System.gc()
+        time.sleep(0.5)
+    bean = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+    return bean.getHeapMemoryUsage().getUsed() / 2**20
 
 
 def _resident() -> float:

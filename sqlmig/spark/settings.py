@@ -37,6 +37,17 @@ Spark's default renames by Hadoop's `FileContext`, this one by its `FileSystem`.
 both look whether the file is there, then rename it, which is atomic. Elsewhere they differ, and the
 default stays.
 """
+UNSEEN: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.ui.retainedJobs": "50",
+        "spark.ui.retainedStages": "50",
+        "spark.sql.ui.retainedExecutions": "20",
+    }
+)
+"""How many former jobs Spark keeps in memory, with their plans, for pages that it does not serve.
+
+Of each its default keeps a thousand, which a runner fills within some fifty ticks.
+"""
 
 # Settings of a session, not of its cluster: they are set over Spark Connect too.
 SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
@@ -83,6 +94,8 @@ def settings_for(master: str, conf: Mapping[str, str]) -> dict[str, str]:
             settings["spark.driver.memory"] = _driver_memory()
     if not any(name in conf or _by_default(name) for name in (LOG_STORE, *LOCAL_LOG_STORE)):
         settings |= LOCAL_LOG_STORE  # beside a log store for all, Delta would refuse it
+    if conf.get("spark.ui.enabled", "false").strip().lower() == "false":
+        settings |= UNSEEN
     for name, value in conf.items():
         separator = JOINED.get(name)
         ours = settings.get(name)

@@ -22,6 +22,7 @@ from sqlmig.spark.settings import (
     LOCAL_CHECKPOINTS,
     LOCAL_LOG_STORE,
     LOG_STORE,
+    UNSEEN,
     settings_for,
 )
 
@@ -153,6 +154,15 @@ def test_the_users_settings_go_before_ours_and_lists_are_joined() -> None:
     assert settings["spark.driver.memory"] == "8g"
     assert settings["spark.sql.extensions"] == f"org.Mine,{DELTA_EXTENSION}"
     assert settings["spark.driver.extraJavaOptions"].startswith("-Dmine=1 -Dlog4j2.")
+
+
+def test_few_former_jobs_are_kept_for_pages_that_are_not_served(spark: SparkSession) -> None:
+    kept = {name: spark.conf.get(name) for name in UNSEEN}
+
+    assert kept == dict(UNSEEN)
+    assert not UNSEEN.keys() & settings_for("local", {"spark.ui.enabled": "true"}).keys()
+    mine = {"spark.ui.retainedJobs": "7"}
+    assert settings_for("local", mine).items() >= {**UNSEEN, **mine}.items()
 
 
 def test_commits_to_a_local_disk_are_renamed_in_java(spark: SparkSession) -> None:
