@@ -59,6 +59,8 @@ SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         # What a MERGE takes in, it keeps to read it twice: on a disk only where memory is short.
         "spark.databricks.delta.merge.materializeSource.rddStorageLevel": "MEMORY_AND_DISK",
+        # Each round of a source leaves a listing of its whole folder there, which nothing reads.
+        "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
     }
 )
 

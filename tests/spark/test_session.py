@@ -165,6 +165,15 @@ def test_few_former_jobs_are_kept_for_pages_that_are_not_served(spark: SparkSess
     assert settings_for("local", mine).items() >= {**UNSEEN, **mine}.items()
 
 
+def test_a_listing_of_a_sources_folder_is_not_kept(spark: SparkSession) -> None:
+    session = Sessions(lambda: spark).fresh()
+    caches = session._jvm.org.apache.spark.sql.execution.datasources.FileStatusCache  # type: ignore[union-attr]
+
+    kept = caches.getOrCreate(session._jsparkSession)
+
+    assert kept.getClass().getSimpleName() == "NoopCache$"
+
+
 def test_commits_to_a_local_disk_are_renamed_in_java(spark: SparkSession) -> None:
     [(name, ours)] = LOCAL_LOG_STORE.items()
 
