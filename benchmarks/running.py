@@ -46,7 +46,7 @@ def measure(folder: Path, *, quick: bool) -> list[Figure]:
         figures += _idle(folder, 10 if quick else 50, 20 if quick else 200)
         figures += _downtime(folder, 20_000 if quick else 2_000_000)
         figures += _memory(folder, 100 if quick else 1_000)
-        figures += _heap(folder, spark, 40 if quick else 120)
+        figures += _heap(folder, spark, 40 if quick else 200)
     return figures
 
 
