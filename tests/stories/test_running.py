@@ -34,6 +34,18 @@ def total(project: Project) -> dict[str, int]:
     return rows(project, "SELECT * FROM totals")[0]
 
 
+def taken_in(root: Path) -> int:
+    """How many records the runner has taken in, as `status` tells."""
+    count: int = commands.status(commands.open_project(root)).relations["events"]["rows"]
+    return count
+
+
+def await_records(root: Path) -> None:
+    """Wait until the runner has taken in more than it has by now."""
+    taken = taken_in(root)
+    eventually(lambda: taken_in(root) > taken)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_twenty_upgrades_while_data_keeps_coming_lose_nothing_and_read_nothing_twice(
@@ -45,13 +57,15 @@ def test_twenty_upgrades_while_data_keeps_coming_lose_nothing_and_read_nothing_t
     links = counted_program(tmp_path / "programs", "readlink")
     commands.upgrade(project, "head")
     with runner(root, links.parent) as process, Producer(root / "landing") as producer:
-        eventually(lambda: commands.status(project).relations["events"]["rows"] > 0)
+        eventually(lambda: taken_in(root) > 0)
 
         # when
         for number in range(1, UPGRADES + 1):
             freeze(root, number)
             result = commands.upgrade(commands.open_project(root), "head", yes=True)
             assert result.tick is None, f"the runner goes on, and ticks by itself\n{log(root)}"
+            if number % 2:  # the next one comes at once, the one after it when records have come in
+                await_records(root)
         assert process.poll() is None, log(root)
 
         # then: the same process went on with each, and no input was read between stop and resume
@@ -79,7 +93,7 @@ def input_read_during_upgrades(project: Project) -> list[int]:
     assert len(spans) == UPGRADES + 1
     marks = [c.mark for c in project.warehouse.commits(project.warehouse.table_path("events"))]
     ticks = [int(m.run.split("-")[1]) for m in marks if m and m.run.startswith("tick-")]
-    assert len(ticks) > UPGRADES, "records came all the time"
+    assert len(ticks) > UPGRADES // 2, "records came between the upgrades"
     return [seq for seq in ticks if any(start <= seq < end for start, end in spans)]
 
 
