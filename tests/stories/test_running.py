@@ -64,7 +64,7 @@ def test_twenty_upgrades_while_data_keeps_coming_lose_nothing_and_read_nothing_t
             freeze(root, number)
             result = commands.upgrade(commands.open_project(root), "head", yes=True)
             assert result.tick is None, f"the runner goes on, and ticks by itself\n{log(root)}"
-            if number % 2:  # the next one comes at once, the one after it when records have come in
+            if number % 5 == 0:  # the next one comes when records have come in, the others at once
                 await_records(root)
         assert process.poll() is None, log(root)
 
@@ -93,7 +93,7 @@ def input_read_during_upgrades(project: Project) -> list[int]:
     assert len(spans) == UPGRADES + 1
     marks = [c.mark for c in project.warehouse.commits(project.warehouse.table_path("events"))]
     ticks = [int(m.run.split("-")[1]) for m in marks if m and m.run.startswith("tick-")]
-    assert len(ticks) > UPGRADES // 2, "records came between the upgrades"
+    assert len(ticks) > UPGRADES // 5, "records came between the upgrades"
     return [seq for seq in ticks if any(start <= seq < end for start, end in spans)]
 
 
