@@ -85,7 +85,7 @@ def test_a_dead_process_of_this_machine_is_gone_at_once() -> None:
     runs_elsewhere(pipeline, dead)
     began = time.monotonic()
     assert is_gone(pipeline.journal, runner_holder)
-    assert time.monotonic() - began < dead.lease / 2
+    assert time.monotonic() - began < 1
 
 
 def test_a_process_with_this_ones_number_on_another_boot_is_not_this_one() -> None:
