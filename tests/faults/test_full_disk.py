@@ -165,13 +165,11 @@ def test_a_runner_outlives_a_disk_that_is_full_for_longer_than_its_lease(
     text = config.read_text(encoding="utf-8")
     place = disk.folder / "warehouse"
     config.write_text(text.replace("warehouse: warehouse", f"warehouse: {place}"), encoding="utf-8")
-    commands.upgrade(commands.open_project(root), "head")
-
-    def counted() -> int:
-        return int(commands.status(commands.open_project(root)).relations["events"]["rows"])
+    project = commands.open_project(root)
+    commands.upgrade(project, "head")
 
     with running.Producer(root / "landing", every=0.3) as producer, running.runner(root) as process:
-        running.eventually(lambda: counted() > 0, within=400)
+        running.await_records(project, 0, within=400)
 
         # when
         disk.fill(0)
@@ -180,7 +178,7 @@ def test_a_runner_outlives_a_disk_that_is_full_for_longer_than_its_lease(
         assert process.poll() is None
         disk.clear()
         begun = producer.count
-        running.eventually(lambda: counted() > begun, within=400)
+        running.await_records(project, begun, within=400)
         process.terminate()
         assert process.wait(timeout=120) == 0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ import pytest
 
 from sqlmig import commands
 from tests.faults.processes import RUNS
-from tests.stories.running import Producer, eventually, log, make_project, runner
+from tests.stories.running import Producer, await_records, log, make_project, runner, taken_in
 from tests.stories.school import rows
 
 if TYPE_CHECKING:
@@ -31,17 +30,11 @@ def test_a_runner_killed_at_random_points_loses_nothing_and_reads_nothing_twice(
     commands.upgrade(project, "head")
 
     # when: each runner takes the place of the one that was killed before
-    def counted() -> int:
-        return int(commands.status(project).relations["events"]["rows"])
-
-    def has_more_than(count: int) -> Callable[[], bool]:
-        return lambda: counted() > count
-
     with Producer(root / "landing", every=0.2) as producer:
         for seed in range(max(2, RUNS // 10)):
-            before = counted()
+            before = taken_in(project)
             with runner(root) as process:
-                eventually(has_more_than(before))
+                await_records(project, before)
                 time.sleep(random.Random(seed).uniform(0, 3))
                 process.send_signal(signal.SIGKILL)
                 process.wait(timeout=60)

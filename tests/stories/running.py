@@ -105,6 +105,16 @@ def eventually(what: Callable[[], bool], *, within: float = 180) -> None:
         time.sleep(0.1)
 
 
+def taken_in(project: Project) -> int:
+    """How many records the runner has taken in, as `status` tells."""
+    return int(commands.status(project).relations["events"]["rows"])
+
+
+def await_records(project: Project, count: int, *, within: float = 180) -> None:
+    """Wait until the runner has taken in more than `count` records."""
+    eventually(lambda: taken_in(project) > count, within=within)
+
+
 class Producer:
     """Writes a file with one record again and again, while the block lasts.
 
